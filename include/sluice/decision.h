@@ -1,0 +1,30 @@
+// The answer to a charge, or to all charges of one request taken together.
+#pragma once
+
+#include <cstdint>
+
+#include "sluice/wait.h"
+
+namespace sluice {
+
+/// Fixed windows only: the charge that took the last token, and every denial.
+enum class Mark : std::uint8_t { none, quota_hit, over_quota };
+
+/// Who answered.
+enum class Source : std::uint8_t { memory, redis, fallback_local, fallback_allow, fallback_deny };
+
+/// One decision. Allowed: the figures tell the state after the charge and `retry_after` is 0. Denied: they tell the
+/// state as it is. A cost that can never fit has `retry_after` = never. A value; trivially copyable.
+struct Decision {
+  bool allowed = true;
+  Mark mark = Mark::none;
+  Source source = Source::memory;
+  std::uint32_t which = 0;      ///< index of the charge that the figures are of
+  std::uint64_t limit = 0;      ///< most tokens that can be had at once
+  std::uint64_t remaining = 0;  ///< tokens that can be had now; a debt shows as 0
+  Wait retry_after;             ///< first time at which the same cost would fit, if nothing else came
+  Wait reset_after;             ///< time until the state equals a fresh one
+  Wait delay;                   ///< leaky bucket: when to act; 0 for all others
+};
+
+}  // namespace sluice

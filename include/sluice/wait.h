@@ -1,0 +1,39 @@
+// How long until something becomes possible: a duration, or never.
+#pragma once
+
+#include <chrono>
+#include <compare>
+#include <cstdint>
+
+namespace sluice {
+
+/// A waiting time in whole nanoseconds, or `never`. Never is a value of its own, not a huge duration: it compares
+/// greater than every duration, and reading its value is a programming error. Range: 0 … 36 600 days; longer waits are
+/// given as 36 600 days. Trivially copyable, 8 bytes.
+class Wait {
+ public:
+  constexpr Wait() = default;
+  constexpr explicit Wait(std::chrono::nanoseconds duration) : ticks_(duration.count()) {}
+  [[nodiscard]] static constexpr Wait never() { return Wait(kNever); }
+
+  [[nodiscard]] constexpr bool is_never() const { return ticks_ == kNever; }
+  /// Precondition: !is_never().
+  [[nodiscard]] constexpr std::chrono::nanoseconds value() const { return std::chrono::nanoseconds(ticks_); }
+  /// Whole seconds, rounded up; 0 only when the wait is 0. Precondition: !is_never().
+  [[nodiscard]] constexpr std::int64_t ceil_seconds() const {
+    return ticks_ / kSecond + (ticks_ % kSecond != 0 ? 1 : 0);
+  }
+
+  friend constexpr auto operator<=>(const Wait&, const Wait&) = default;
+
+ private:
+  static constexpr std::int64_t kNever = INT64_MAX;
+  static constexpr std::int64_t kSecond = 1'000'000'000;
+  constexpr explicit Wait(std::int64_t ticks) : ticks_(ticks) {}
+  std::int64_t ticks_ = 0;
+};
+
+/// No wait or reset is given as longer than this.
+inline constexpr std::chrono::nanoseconds kLongestWait = std::chrono::hours(24) * 36'600;
+
+}  // namespace sluice

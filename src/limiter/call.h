@@ -1,0 +1,88 @@
+// One request on its way: descriptors → charges → store → answer. Every front goes through here.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "metrics/metrics.h"
+#include "policy/policy.h"
+#include "policy/request.h"
+#include "sluice/clock.h"
+#include "sluice/decision.h"
+#include "store/store.h"
+
+namespace sluice::limiter {
+
+/// What one descriptor of the request was told.
+struct Status {
+  bool over_limit = false;             ///< this descriptor's own verdict; false in shadow mode
+  const policy::Rule* rule = nullptr;  ///< null: nothing limits it
+  Decision decision;                   ///< meaningful when rule is set and not unlimited
+};
+
+/// The answer to a request. `rule` pointers live as long as the Call is not started again.
+struct Answer {
+  enum class Problem : std::uint8_t { none, empty_domain, no_descriptors, cost_out_of_range, no_policy };
+  Problem problem = Problem::none;  ///< the request could not be judged; nothing else is set
+  bool allowed = true;
+  bool known_domain = true;
+  std::vector<Status> statuses;  ///< one per descriptor, in order
+  /// The request's decision taken together (docs/semantics.md section 4); `deciding` is its rule, null when no limit
+  /// took part.
+  Decision decision;
+  const policy::Rule* deciding = nullptr;
+  /// False when the store failed and the policy answered in its place by `deny`: there are no figures to show.
+  bool has_figures = true;
+};
+
+/// Reusable: buffers keep their capacity, so a call on the memory store allocates nothing after warm-up. Not
+/// thread-safe: used by the io thread that owns it.
+class Call : private store::Check {
+ public:
+  /// `done` is called when a pending call has been answered.
+  class Owner {
+   public:
+    virtual void answered(Call& call) = 0;
+
+   protected:
+    ~Owner() = default;
+  };
+
+  /// Both must outlive the call. Verdicts are counted in `metrics`, once per judged descriptor.
+  Call(Owner& owner, metrics::Shard& metrics) : owner_(owner), metrics_(metrics) {}
+  ~Call();
+
+  /// Judges `request`. Answered: answer() is ready. Pending: Owner::answered follows. The request's views need not live
+  /// on. `policy` may be null (no policy loaded).
+  [[nodiscard]] store::Progress start(const Request& request, const std::shared_ptr<const policy::Policy>& policy,
+                                      store::Store& store, Time now);
+  /// Withdraws a pending call; its owner hears nothing more of it.
+  void cancel();
+  [[nodiscard]] const Answer& answer() const { return answer_; }
+
+ private:
+  void complete() override;
+  void finish();
+
+  Owner& owner_;
+  metrics::Shard& metrics_;
+  Answer answer_;
+  std::shared_ptr<const policy::Policy> policy_;  ///< held while pending
+  store::Store* store_ = nullptr;                 ///< set while pending
+  std::deque<policy::Rule> overrides_;
+  std::string keys_;
+  struct Slot {
+    std::size_t key_begin = 0;
+    std::size_t key_end = 0;
+    std::int32_t charge = -1;
+  };
+  std::vector<Slot> slots_;
+  std::vector<store::Charge> charges_buffer_;
+  std::vector<Decision> decisions_buffer_;
+};
+
+}  // namespace sluice::limiter

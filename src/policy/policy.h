@@ -1,0 +1,73 @@
+// A policy: what is limited, as an immutable snapshot that answers look-ups without allocation.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "policy/request.h"
+#include "policy/rule.h"
+
+namespace sluice::policy {
+
+/// One finding in a policy file. `line` and `column` count from 1; 0: the file as a whole.
+struct Finding {
+  enum class Severity : std::uint8_t { error, warning };
+  Severity severity = Severity::error;
+  std::string file;
+  int line = 0;
+  int column = 0;
+  std::string message;  ///< what is wrong, what is expected, what was found
+
+  /// "file:line:column: error: message"
+  [[nodiscard]] std::string to_string() const;
+};
+
+class Policy;
+
+struct Loaded {
+  std::shared_ptr<const Policy> policy;  ///< null when any finding is an error
+  std::vector<Finding> findings;         ///< all of all files, in order of file and line
+};
+
+/// A file's text with the name to show in findings.
+struct SourceText {
+  std::string name;
+  std::string text;
+};
+
+/// Reads files and directories (every regular file directly in them that does not start with a dot). Never throws.
+[[nodiscard]] Loaded load(std::span<const std::filesystem::path> paths);
+/// The same from texts already read (tests, fuzzers, reload by content).
+[[nodiscard]] Loaded load_texts(std::span<const SourceText> texts);
+
+class Domain;
+
+/// Thread-safe for reading. A look-up allocates nothing and costs one hash a level.
+class Policy {
+ public:
+  ~Policy();
+  [[nodiscard]] const Domain* find_domain(std::string_view name) const;
+  /// The rule that limits a descriptor, or null: no limit. Appends the key (see store::Charge::key) to `key`.
+  /// Exact key and value first, then this level's wildcards in file order, then the bare key; no backtracking; a rule
+  /// counts only at the last entry.
+  [[nodiscard]] const Rule* match(const Domain& domain, std::span<const Entry> entries, std::string& key) const;
+  /// All rules, by slot.
+  [[nodiscard]] std::span<const Rule* const> rules() const;
+
+ private:
+  friend class PolicyBuilder;
+  Policy();
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// The rule for a limit that a request brings itself. Its identity holds the domain and unit, its key all of the
+/// entries.
+[[nodiscard]] Rule make_override_rule(std::string_view domain, std::span<const Entry> entries,
+                                      const LimitOverride& limit, std::string& key);
+
+}  // namespace sluice::policy

@@ -1,0 +1,49 @@
+// The one interface of everything that holds counters: memory, Redis, and the decorators around them.
+#pragma once
+
+#include <span>
+
+#include "sluice/clock.h"
+#include "sluice/decision.h"
+#include "store/charge.h"
+
+namespace sluice::store {
+
+/// One request at a store: its charges and room for their decisions. The caller owns it and keeps it in place until it
+/// is answered. Charges are distinct in (limit id, key): equal ones have been summed before.
+class Check {
+ public:
+  Check() = default;
+  Check(const Check&) = delete;
+  Check& operator=(const Check&) = delete;
+
+  std::span<const Charge> charges;
+  /// As many as charges. Each is that charge's own verdict: in a request that another charge denies, one that would fit
+  /// has allowed = true and tells the state as it is (nothing was taken).
+  std::span<Decision> decisions;
+  /// Was the request as a whole admitted (and so charged)?
+  bool admitted = false;
+
+  /// Called once, on the thread that called Store::check, when that call returned Progress::pending.
+  virtual void complete() = 0;
+
+ protected:
+  ~Check() = default;
+};
+
+enum class Progress : bool { answered, pending };
+
+/// All or nothing: every charge is looked at, and only if the request is admitted is any taken (see Enforcement).
+class Store {
+ public:
+  virtual ~Store() = default;
+  /// Answers `check` within this call, or returns pending and calls check.complete() later. Never throws, never blocks
+  /// on the network. Thread-safety: see the implementation (memory: any thread; Redis: the io thread that made it).
+  [[nodiscard]] virtual Progress check(Check& check, Time now) = 0;
+  /// Withdraws a pending check, whose complete() will not be called. A charge that was already sent stays charged.
+  virtual void cancel(Check& check) = 0;
+  /// False while checks cannot be answered from the state this store stands for (Redis unreachable).
+  [[nodiscard]] virtual bool ready() const { return true; }
+};
+
+}  // namespace sluice::store

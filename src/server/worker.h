@@ -3,6 +3,7 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/intrusive/list.hpp>
+#include <functional>
 #include <memory>
 
 #include "metrics/metrics.h"
@@ -12,15 +13,24 @@
 
 namespace sluice::server {
 
-/// A connection of any protocol, owned by itself (shared_ptr held by its pending operations), listed in its worker.
-/// All calls happen on the worker's thread.
+struct Worker;
+
+/// A connection of any protocol, owned by itself (shared_ptr held by its pending operations), listed in its worker by
+/// Worker::admit. All calls happen on the worker's thread.
 class Session : public boost::intrusive::list_base_hook<boost::intrusive::link_mode<boost::intrusive::auto_unlink>> {
  public:
-  virtual ~Session() = default;
+  Session() = default;
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+  virtual ~Session();
   /// Finish what is in flight, accept nothing new, then close.
   virtual void drain() = 0;
   /// Close now.
   virtual void abort() = 0;
+
+ private:
+  friend struct Worker;
+  Worker* worker_ = nullptr;
 };
 
 /// Not thread-safe but for what says so: everything runs on the thread that runs `io`.
@@ -28,13 +38,30 @@ struct Worker {
   Worker(const policy::SnapshotHolder& policies, const Clock& the_clock, metrics::Shard& the_metrics)
       : policy(policies), clock(the_clock), metrics(the_metrics) {}
 
+  /// Lists a new session and counts its connection as opened; its destructor counts it as closed.
+  void admit(Session& session) {
+    session.worker_ = this;
+    sessions.push_back(session);
+    metrics.add(metrics::Counter::connections_opened);
+  }
+
   boost::asio::io_context io{1};
   policy::SnapshotReader policy;
   const Clock& clock;
   metrics::Shard& metrics;
-  std::unique_ptr<store::Store> store;
+  /// The memory store is shared by all workers; a Redis store is this worker's alone.
+  std::shared_ptr<store::Store> store;
   boost::intrusive::list<Session, boost::intrusive::constant_time_size<false>> sessions;
   bool draining = false;
+  /// Called when the last session has gone while draining.
+  std::function<void()> on_drained;
 };
+
+inline Session::~Session() {
+  if (worker_ == nullptr) return;
+  unlink();
+  worker_->metrics.add(metrics::Counter::connections_closed);
+  if (worker_->draining && worker_->sessions.empty() && worker_->on_drained) worker_->on_drained();
+}
 
 }  // namespace sluice::server

@@ -41,7 +41,7 @@ struct Answer {
 
 /// Reusable: buffers keep their capacity, so a call on the memory store allocates nothing after warm-up. Not
 /// thread-safe: used by the io thread that owns it.
-class Call : private store::Check {
+class Call final : private store::Check {
  public:
   /// `done` is called when a pending call has been answered.
   class Owner {

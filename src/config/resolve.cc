@@ -1,0 +1,143 @@
+#include "config/resolve.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <filesystem>
+#include <string_view>
+#include <utility>
+
+#include "base/suggest.h"
+#include "config/settings_file.h"
+
+namespace sluice::config {
+namespace {
+
+constexpr std::string_view kPrefix = "SLUICE_";
+
+// The values of one setting from one place, with what to put before an error in them.
+struct Candidate {
+  std::vector<std::string> values;
+  std::string origin;
+  std::string place;
+};
+
+class Resolver {
+ public:
+  Resolver() {
+    for (const Setting& setting : all_settings()) {
+      Candidate candidate{.values = {}, .origin = "default", .place = std::string(setting.name) + ": "};
+      if (!setting.is_list || !setting.fallback.empty()) candidate.values.emplace_back(setting.fallback);
+      chosen_.push_back(std::move(candidate));
+    }
+  }
+
+  void take(std::size_t row, Candidate candidate) {
+    // A bad value is told even when a stronger place overrides it: it would strike later, when that is taken away.
+    if (auto error = all_settings()[row].set(scratch_, candidate.values)) {
+      resolved_.errors.push_back(candidate.place + error->message);
+      return;
+    }
+    chosen_[row] = std::move(candidate);
+  }
+
+  void take_file(const File& file) {
+    FileContents contents = read_settings_file(file.name, file.text);
+    for (std::string& error : contents.errors) resolved_.errors.push_back(std::move(error));
+    const std::filesystem::path folder = std::filesystem::path(file.name).parent_path();
+    for (FileValue& value : contents.values) {
+      const Setting& setting = all_settings()[value.row];
+      if (setting.is_path) {
+        for (std::string& path : value.values) {
+          if (!path.empty()) path = (folder / path).string();
+        }
+      }
+      take(value.row, {.values = std::move(value.values),
+                       .origin = value.place,
+                       .place = value.place + ": " + std::string(setting.name) + ": "});
+    }
+  }
+
+  void take_environment(std::span<const std::string> environment) {
+    for (const std::string& line : environment) {
+      const std::size_t equals = line.find('=');
+      if (equals == std::string::npos || !line.starts_with(kPrefix)) continue;
+      const std::string name = line.substr(0, equals);
+      const std::string value = line.substr(equals + 1);
+      const auto row = row_of_variable(name);
+      if (!row) {
+        warn_if_misspelt(name);
+        continue;
+      }
+      take(*row, {.values = all_settings()[*row].is_list ? split(value) : std::vector<std::string>{value},
+                  .origin = name,
+                  .place = name + ": "});
+    }
+  }
+
+  void take_flags(std::span<const Flag> flags) {
+    for (const Flag& flag : flags) {
+      const auto row = row_of_name(flag.name);
+      if (!row) {
+        resolved_.errors.push_back("--" + flag.name + ": unknown setting");
+        continue;
+      }
+      take(*row, {.values = flag.values, .origin = "--" + flag.name, .place = "--" + flag.name + ": "});
+    }
+  }
+
+  Resolved finish() && {
+    for (std::size_t row = 0; row < chosen_.size(); ++row) {
+      Candidate& candidate = chosen_[row];
+      if (auto error = all_settings()[row].set(resolved_.settings, candidate.values)) {
+        resolved_.errors.push_back(candidate.place + error->message);
+      }
+      resolved_.sources.push_back({.values = std::move(candidate.values), .origin = std::move(candidate.origin)});
+    }
+    return std::move(resolved_);
+  }
+
+ private:
+  static std::vector<std::string> split(const std::string& text) {
+    std::vector<std::string> parts;
+    for (std::size_t begin = 0; begin <= text.size();) {
+      const std::size_t comma = std::min(text.find(',', begin), text.size());
+      if (comma > begin) parts.push_back(text.substr(begin, comma - begin));
+      begin = comma + 1;
+    }
+    return parts;
+  }
+
+  static std::optional<std::size_t> row_of_variable(std::string_view name) {
+    for (std::size_t row = 0; row < all_settings().size(); ++row) {
+      if (environment_name(all_settings()[row]) == name) return row;
+    }
+    return std::nullopt;
+  }
+
+  // Only near misses: whoever runs a service named "sluice" in Kubernetes gets SLUICE_PORT and its like for nothing.
+  void warn_if_misspelt(const std::string& name) {
+    std::vector<std::string> names;
+    for (const Setting& setting : all_settings()) names.push_back(environment_name(setting));
+    const std::vector<std::string_view> candidates(names.begin(), names.end());
+    if (const std::string_view near = nearest(name, candidates); !near.empty()) {
+      resolved_.warnings.push_back(name + ": not a setting; did you mean " + std::string(near) + "?");
+    }
+  }
+
+  Resolved resolved_;
+  Settings scratch_;
+  std::vector<Candidate> chosen_;
+};
+
+}  // namespace
+
+Resolved resolve(const std::optional<File>& file, std::span<const std::string> environment,
+                 std::span<const Flag> flags) {
+  Resolver resolver;
+  if (file) resolver.take_file(*file);
+  resolver.take_environment(environment);
+  resolver.take_flags(flags);
+  return std::move(resolver).finish();
+}
+
+}  // namespace sluice::config

@@ -1,0 +1,209 @@
+#include "config/settings.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstddef>
+#include <system_error>
+#include <utility>
+
+#include "base/duration.h"
+
+namespace sluice::config {
+namespace {
+
+using std::chrono::nanoseconds;
+
+template <std::uint64_t kLeast, std::uint64_t kMost>
+Result<std::uint64_t> parse_number(std::string_view text) {
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size() || value < kLeast || value > kMost) {
+    return Error{"expected a whole number of " + std::to_string(kLeast) + " to " + std::to_string(kMost) + ", found '" +
+                 std::string(text) + "'"};
+  }
+  return value;
+}
+
+constexpr std::uint64_t kMostThreads = 256;
+
+Result<std::uint64_t> parse_threads(std::string_view text) {
+  if (text == "auto") return std::uint64_t{0};
+  auto number = parse_number<1, kMostThreads>(text);
+  if (!number) return Error{"expected auto or " + number.error().message.substr(sizeof("expected ") - 1)};
+  return number;
+}
+
+template <std::int64_t kLeastMilliseconds, std::int64_t kMostMilliseconds>
+Result<nanoseconds> parse_duration_of(std::string_view text) {
+  const auto duration = parse_duration(text);
+  if (!duration) return duration.error();
+  constexpr nanoseconds least = std::chrono::milliseconds(kLeastMilliseconds);
+  constexpr nanoseconds most = std::chrono::milliseconds(kMostMilliseconds);
+  if (*duration < least || *duration > most) {
+    return Error{"expected " + sluice::to_text(least) + " to " + sluice::to_text(most) + ", found '" +
+                 std::string(text) + "'"};
+  }
+  return *duration;
+}
+
+template <typename T, std::size_t kCount>
+Result<T> parse_name(std::string_view text, const std::array<std::pair<std::string_view, T>, kCount>& names) {
+  std::string expected;
+  for (const auto& [name, value] : names) {
+    if (name == text) return value;
+    if (!expected.empty()) expected += ", ";
+    expected += name;
+  }
+  return Error{"expected one of " + expected + ", found '" + std::string(text) + "'"};
+}
+
+Result<bool> parse_bool(std::string_view text) {
+  constexpr std::array<std::pair<std::string_view, bool>, 4> names{
+      {{"true", true}, {"false", false}, {"on", true}, {"off", false}}};
+  return parse_name(text, names);
+}
+
+Result<log::Level> parse_level(std::string_view text) {
+  constexpr std::array<std::pair<std::string_view, log::Level>, 4> names{{{"debug", log::Level::debug},
+                                                                          {"info", log::Level::info},
+                                                                          {"warn", log::Level::warn},
+                                                                          {"error", log::Level::error}}};
+  return parse_name(text, names);
+}
+
+Result<log::Format> parse_format(std::string_view text) {
+  constexpr std::array<std::pair<std::string_view, log::Format>, 2> names{
+      {{"text", log::Format::text}, {"json", log::Format::json}}};
+  return parse_name(text, names);
+}
+
+Result<std::string> parse_redis_url(std::string_view text) {
+  if (text.empty() || text.starts_with("redis://")) return std::string(text);
+  return Error{"expected a URL such as redis://127.0.0.1:6379, found '" + without_password(text) + "'"};
+}
+
+template <auto kMember, auto kParse>
+std::optional<Error> set_one(Settings& settings, std::span<const std::string> values) {
+  auto value = kParse(values.front());
+  if (!value) return value.error();
+  settings.*kMember = *std::move(value);
+  return std::nullopt;
+}
+
+std::optional<Error> set_policy(Settings& settings, std::span<const std::string> values) {
+  if (std::ranges::any_of(values, [](const std::string& path) { return path.empty(); })) {
+    return Error{"expected a file or directory, found an empty name"};
+  }
+  settings.policy.assign(values.begin(), values.end());
+  return std::nullopt;
+}
+
+constexpr std::int64_t kSecond = 1'000;  // in milliseconds
+constexpr std::int64_t kHour = 3'600 * kSecond;
+
+constexpr auto kSettings = std::to_array<Setting>({
+    {.name = "listen.grpc",
+     .value = "ADDRESS",
+     .fallback = "127.0.0.1:8081",
+     .help = "Envoy's RateLimitService v3 and gRPC health",
+     .set = set_one<&Settings::listen_grpc, parse_address>},
+    {.name = "listen.http",
+     .value = "ADDRESS",
+     .fallback = "127.0.0.1:8080",
+     .help = "HTTP: /json, /v1/check, /healthcheck",
+     .set = set_one<&Settings::listen_http, parse_address>},
+    {.name = "listen.admin",
+     .value = "ADDRESS",
+     .fallback = "127.0.0.1:6070",
+     .help = "HTTP for operators: /metrics, /healthcheck; keep it away from the public",
+     .set = set_one<&Settings::listen_admin, parse_address>},
+    {.name = "policy",
+     .value = "PATH",
+     .fallback = "",
+     .help = "Policy file or directory: what is limited",
+     .is_list = true,
+     .is_path = true,
+     .set = set_policy},
+    {.name = "store.redis.url",
+     .value = "URL",
+     .fallback = "",
+     .help = "Redis that holds the counters, as redis://[user:password@]host[:port][/database]; without it they are in "
+             "memory",
+     .has_secret = true,
+     .set = set_one<&Settings::redis_url, parse_redis_url>},
+    {.name = "store.redis.timeout",
+     .value = "DURATION",
+     .fallback = "20ms",
+     .help = "How long a decision may wait for Redis",
+     .set = set_one<&Settings::redis_timeout, parse_duration_of<1, 10 * kSecond>>},
+    {.name = "store.memory.max_keys",
+     .value = "NUMBER",
+     .fallback = "10000000",
+     .help = "Most counters kept in memory; beyond it those nearest to fresh go first",
+     .set = set_one<&Settings::memory_max_keys, parse_number<1, 1'000'000'000>>},
+    {.name = "threads",
+     .value = "NUMBER",
+     .fallback = "auto",
+     .help = "I/O threads; auto: one a core",
+     .set = set_one<&Settings::threads, parse_threads>},
+    {.name = "max_connections",
+     .value = "NUMBER",
+     .fallback = "20000",
+     .help = "Most connections at once, all listeners together; more are refused",
+     .set = set_one<&Settings::max_connections, parse_number<1, 1'000'000>>},
+    {.name = "drain_timeout",
+     .value = "DURATION",
+     .fallback = "10s",
+     .help = "How long a stop (SIGTERM) waits for what is in flight",
+     .set = set_one<&Settings::drain_timeout, parse_duration_of<0, kHour>>},
+    {.name = "headers.retry_after",
+     .value = "BOOL",
+     .fallback = "true",
+     .help = "Send Retry-After with denied answers",
+     .set = set_one<&Settings::header_retry_after, parse_bool>},
+    {.name = "headers.rate_limit",
+     .value = "BOOL",
+     .fallback = "true",
+     .help = "Send RateLimit and RateLimit-Policy (IETF draft)",
+     .set = set_one<&Settings::header_rate_limit, parse_bool>},
+    {.name = "headers.x_rate_limit",
+     .value = "BOOL",
+     .fallback = "true",
+     .help = "Send X-RateLimit-Limit, -Remaining and -Reset",
+     .set = set_one<&Settings::header_x_rate_limit, parse_bool>},
+    {.name = "log.level",
+     .value = "LEVEL",
+     .fallback = "info",
+     .help = "Least level logged: debug, info, warn, error",
+     .set = set_one<&Settings::log_level, parse_level>},
+    {.name = "log.format",
+     .value = "FORMAT",
+     .fallback = "text",
+     .help = "text or json, one line a message, on standard error",
+     .set = set_one<&Settings::log_format, parse_format>},
+});
+
+}  // namespace
+
+std::span<const Setting> all_settings() { return kSettings; }
+
+std::string environment_name(const Setting& setting) {
+  std::string name = "SLUICE_";
+  for (const char c : setting.name) {
+    name += c == '.' ? '_' : static_cast<char>(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
+  }
+  return name;
+}
+
+std::string without_password(std::string_view url) {
+  const std::size_t scheme = url.find("://");
+  const std::size_t begin = scheme == std::string_view::npos ? 0 : scheme + 3;
+  const std::size_t at = url.rfind('@');
+  if (at == std::string_view::npos || at < begin) return std::string(url);
+  const std::size_t colon = url.find(':', begin);
+  if (colon == std::string_view::npos || colon > at) return std::string(url);
+  return std::string(url.substr(0, colon + 1)) + "***" + std::string(url.substr(at));
+}
+
+}  // namespace sluice::config

@@ -1,0 +1,56 @@
+// How the server runs: its settings, and the one table that names them for file, environment and command line.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/log.h"
+#include "base/result.h"
+#include "config/address.h"
+
+namespace sluice::config {
+
+struct Settings {
+  Address listen_grpc;
+  Address listen_http;
+  Address listen_admin;
+  std::vector<std::string> policy;  ///< files and directories
+  std::string redis_url;            ///< empty: the state is in memory
+  std::chrono::nanoseconds redis_timeout{};
+  std::uint64_t memory_max_keys = 0;
+  std::uint64_t threads = 0;  ///< 0: as many as the process may use cores
+  std::uint64_t max_connections = 0;
+  std::chrono::nanoseconds drain_timeout{};
+  bool header_retry_after = false;
+  bool header_rate_limit = false;
+  bool header_x_rate_limit = false;
+  log::Level log_level = log::Level::info;
+  log::Format log_format = log::Format::text;
+};
+
+/// One row of the table.
+struct Setting {
+  std::string_view name;      ///< as in the file, levels joined by dots; the flag is --name
+  std::string_view value;     ///< what the value looks like, for help
+  std::string_view fallback;  ///< the default, as text; empty list or text when empty
+  std::string_view help;      ///< one line
+  bool is_list = false;       ///< a sequence in the file, comma-separated in the environment, a repeatable flag
+  bool is_path = false;       ///< from the file: relative to the file's folder
+  bool has_secret = false;    ///< a URL that may hold a password
+  /// Stores values (one, unless is_list) or says what is wrong with them.
+  std::optional<Error> (*set)(Settings& settings, std::span<const std::string> values) = nullptr;
+};
+
+/// Every setting of this version, in the order of the manual.
+[[nodiscard]] std::span<const Setting> all_settings();
+/// "store.redis.url" → "SLUICE_STORE_REDIS_URL".
+[[nodiscard]] std::string environment_name(const Setting& setting);
+/// The URL with its password replaced by "***".
+[[nodiscard]] std::string without_password(std::string_view url);
+
+}  // namespace sluice::config

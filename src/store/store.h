@@ -6,6 +6,7 @@
 #include "sluice/clock.h"
 #include "sluice/decision.h"
 #include "store/charge.h"
+#include "store/failure.h"
 
 namespace sluice::store {
 
@@ -23,6 +24,8 @@ class Check {
   std::span<Decision> decisions;
   /// Was the request as a whole admitted (and so charged)?
   bool admitted = false;
+  /// Anything but none: the store could not answer, and `decisions` and `admitted` mean nothing.
+  Failure failure = Failure::none;
 
   /// Called once, on the thread that called Store::check, when that call returned Progress::pending.
   virtual void complete() = 0;

@@ -11,7 +11,6 @@ import (
 	"math"
 	"os"
 	"sync"
-	"syscall"
 	"time"
 
 	ratelimit "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
@@ -78,14 +77,6 @@ func (c *caller) run(client rls.RateLimitServiceClient, requests []*rls.RateLimi
 	}
 }
 
-func cpuSeconds() float64 {
-	var usage syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
-		log.Fatal(err)
-	}
-	return float64(usage.Utime.Nano()+usage.Stime.Nano()) / 1e9
-}
-
 func main() {
 	target := flag.String("target", "127.0.0.1:8081", "address of the service")
 	connections := flag.Int("connections", 4, "connections")
@@ -135,7 +126,7 @@ func main() {
 		}
 	}
 	report := map[string]any{
-		"calls": sum.calls, "denied": sum.denied, "errors": sum.errors, "seconds": elapsed, "client_cpu_seconds": cpuSeconds(),
+		"calls": sum.calls, "denied": sum.denied, "errors": sum.errors, "seconds": elapsed,
 		"p50_us": sum.latency.quantile(0.5), "p99_us": sum.latency.quantile(0.99),
 	}
 	if err := json.NewEncoder(os.Stdout).Encode(report); err != nil {

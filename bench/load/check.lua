@@ -1,0 +1,24 @@
+-- wrk script: POST /v1/check with the users in turn; prints one JSON object at the end.
+-- arguments after "--": path, number of users
+local requests = {}
+local at = 0
+
+function init(args)
+  local path, users = args[1], tonumber(args[2])
+  for i = 1, users do
+    local body = string.format('{"domain":"bench","descriptors":[{"user":"user-%d"}]}', i)
+    requests[i] = wrk.format("POST", path, { ["Content-Type"] = "application/json" }, body)
+  end
+end
+
+function request()
+  at = at % #requests + 1
+  return requests[at]
+end
+
+function done(summary, latency)
+  local errors = summary.errors
+  local failed = errors.connect + errors.read + errors.write + errors.timeout + errors.status
+  io.write(string.format('{"calls":%d,"errors":%d,"seconds":%f,"p50_us":%f,"p99_us":%f}\n', summary.requests, failed,
+    summary.duration / 1e6, latency:percentile(50), latency:percentile(99)))
+end

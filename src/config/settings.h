@@ -26,9 +26,18 @@ struct Settings {
   std::uint64_t threads = 0;  ///< 0: as many as the process may use cores
   std::uint64_t max_connections = 0;
   std::chrono::nanoseconds drain_timeout{};
-  bool header_retry_after = false;
-  bool header_rate_limit = false;
-  bool header_x_rate_limit = false;
+  bool http_header_retry_after = false;
+  bool http_header_rate_limit = false;
+  bool http_header_x_rate_limit = false;
+  bool http_headers_on_allowed = false;
+  std::uint64_t http_deny_status = 0;
+  std::uint64_t http_store_failure_status = 0;
+  std::chrono::nanoseconds http_idle_timeout{};
+  bool grpc_header_retry_after = false;
+  bool grpc_header_rate_limit = false;
+  bool grpc_header_x_rate_limit = false;
+  std::chrono::nanoseconds grpc_idle_timeout{};
+  std::chrono::nanoseconds grpc_max_connection_age{};
   log::Level log_level = log::Level::info;
   log::Format log_format = log::Format::text;
 };

@@ -46,7 +46,14 @@ TEST(Resolve, DefaultsAreThoseOfTheManual) {
   EXPECT_EQ(settings.memory_max_keys, 10'000'000U);
   EXPECT_EQ(settings.threads, 0U);
   EXPECT_EQ(settings.drain_timeout, 10s);
-  EXPECT_TRUE(settings.header_retry_after && settings.header_rate_limit && settings.header_x_rate_limit);
+  EXPECT_TRUE(settings.http_header_retry_after && settings.http_header_rate_limit && settings.http_header_x_rate_limit);
+  EXPECT_TRUE(settings.http_headers_on_allowed && settings.grpc_header_retry_after);
+  EXPECT_FALSE(settings.grpc_header_rate_limit || settings.grpc_header_x_rate_limit);
+  EXPECT_EQ(settings.http_deny_status, 429U);
+  EXPECT_EQ(settings.http_store_failure_status, 503U);
+  EXPECT_EQ(settings.http_idle_timeout, 75s);
+  EXPECT_EQ(settings.grpc_idle_timeout, 10min);
+  EXPECT_EQ(settings.grpc_max_connection_age, 24h);
   EXPECT_EQ(settings.log_level, sluice::log::Level::info);
   EXPECT_EQ(settings.log_format, sluice::log::Format::text);
   EXPECT_EQ(origin(resolved, "listen.http"), "default");
@@ -62,14 +69,14 @@ TEST(Resolve, ReadsAFile) {
       "  redis:\n"
       "    url: redis://127.0.0.1:6379\n"
       "    timeout: 5ms\n"
-      "headers: { x_rate_limit: false }\n"
+      "http: { headers: { x_rate_limit: false } }\n"
       "log: { level: warn, format: json }\n");
   EXPECT_THAT(resolved.errors, IsEmpty());
   EXPECT_EQ(to_text(resolved.settings.listen_http), "0.0.0.0:80");
   EXPECT_TRUE(resolved.settings.listen_grpc.off);
   EXPECT_THAT(resolved.settings.policy, ElementsAre("conf/policies/", "/etc/sluice"));
   EXPECT_EQ(resolved.settings.redis_timeout, 5ms);
-  EXPECT_FALSE(resolved.settings.header_x_rate_limit);
+  EXPECT_FALSE(resolved.settings.http_header_x_rate_limit);
   EXPECT_EQ(resolved.settings.log_level, sluice::log::Level::warn);
   EXPECT_EQ(resolved.settings.log_format, sluice::log::Format::json);
   EXPECT_EQ(origin(resolved, "store.redis.timeout"), "conf/sluice.yaml:8:14");
@@ -158,8 +165,8 @@ TEST(Resolve, NumbersHaveRanges) {
   EXPECT_EQ(error("threads", "256"), "");
   EXPECT_EQ(error("threads", "auto"), "");
   EXPECT_EQ(error("drain_timeout", "61m"), "--drain_timeout: expected 0s to 1h, found '61m'");
-  EXPECT_EQ(error("headers.retry_after", "yes"),
-            "--headers.retry_after: expected one of true, false, on, off, found 'yes'");
+  EXPECT_EQ(error("http.headers.retry_after", "yes"),
+            "--http.headers.retry_after: expected one of true, false, on, off, found 'yes'");
 }
 
 TEST(Resolve, NeverShowsAPassword) {

@@ -1,0 +1,570 @@
+#include "front/grpc/connection.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <iterator>
+
+#include "front/grpc/health_codec.h"
+#include "front/grpc/timeout.h"
+
+namespace sluice::front::grpc {
+namespace {
+
+constexpr std::size_t kFrameHead = 5;  // of a gRPC message: compressed flag and length
+constexpr std::uint32_t kStreamWindow = 128 * 1024;
+constexpr std::int32_t kConnectionWindow = 16 * 1024 * 1024;
+constexpr std::chrono::nanoseconds kDrainStep = std::chrono::seconds(1);
+constexpr std::array<std::uint8_t, 8> kDrainPing = {'s', 'l', 'u', 'i', 'c', 'e', 'd', 'r'};
+constexpr FloodGuard::Budget kControlFrames{.most = 1000, .per_second = 100, .per_call = 10};
+// A client that gives up on slow calls resets each of them, so this is about as much as one can ask for.
+constexpr FloodGuard::Budget kResets{.most = 10'000, .per_second = 1'000, .per_call = 1};
+
+constexpr std::string_view kShouldRateLimit = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
+constexpr std::string_view kHealthCheck = "/grpc.health.v1.Health/Check";
+
+Method find_method(std::string_view path) {
+  if (path == kShouldRateLimit) return Method::should_rate_limit;
+  if (path == kHealthCheck) return Method::health_check;
+  return Method::unknown;
+}
+
+/// application/grpc, application/grpc+proto, either with parameters.
+bool is_grpc_type(std::string_view type) {
+  constexpr std::string_view plain = "application/grpc";
+  constexpr std::string_view proto = "+proto";
+  if (!type.starts_with(plain)) return false;
+  type.remove_prefix(plain.size());
+  if (type.starts_with(proto)) type.remove_prefix(proto.size());
+  return type.empty() || type.front() == ';' || type.front() == ' ';
+}
+
+std::uint8_t* bytes_of(std::string_view text) {
+  // nghttp2's structure is not const-correct; it only reads.
+  return reinterpret_cast<std::uint8_t*>(
+      const_cast<char*>(text.data()));  // NOLINT(cppcoreguidelines-pro-type-const-cast)
+}
+
+/// A field whose name and value live in static storage.
+nghttp2_nv fixed_field(std::string_view name, std::string_view value) {
+  constexpr std::uint8_t no_copy = NGHTTP2_NV_FLAG_NO_COPY_NAME | NGHTTP2_NV_FLAG_NO_COPY_VALUE;
+  return {bytes_of(name), bytes_of(value), name.size(), value.size(), no_copy};
+}
+
+nghttp2_nv copied_field(std::string_view name, std::string_view value) {
+  return {bytes_of(name), bytes_of(value), name.size(), value.size(), NGHTTP2_NV_FLAG_NO_COPY_NAME};
+}
+
+const nghttp2_nv kStatus200 = fixed_field(":status", "200");
+const nghttp2_nv kGrpcType = fixed_field("content-type", "application/grpc");
+const nghttp2_nv kGrpcOk = fixed_field("grpc-status", "0");
+
+void begin_message(std::string& out) { out.assign(kFrameHead, '\0'); }
+
+void end_message(std::string& out) {
+  const std::size_t length = out.size() - kFrameHead;
+  for (std::size_t i = 1; i < kFrameHead; ++i) out[i] = static_cast<char>(length >> (8 * (kFrameHead - 1 - i)));
+}
+
+std::size_t message_length(std::string_view frame) {
+  std::size_t length = 0;
+  for (std::size_t i = 1; i < kFrameHead; ++i) length = length << 8U | static_cast<unsigned char>(frame[i]);
+  return length;
+}
+
+std::int64_t later(std::int64_t time, std::chrono::nanoseconds by) {
+  return by.count() > INT64_MAX - time ? INT64_MAX : time + by.count();
+}
+
+struct OptionDeleter {
+  void operator()(nghttp2_option* option) const { nghttp2_option_del(option); }
+};
+struct CallbacksDeleter {
+  void operator()(nghttp2_session_callbacks* callbacks) const { nghttp2_session_callbacks_del(callbacks); }
+};
+
+std::unique_ptr<nghttp2_option, OptionDeleter> make_option() {
+  nghttp2_option* option = nullptr;
+  nghttp2_option_new(&option);
+  nghttp2_option_set_no_closed_streams(option, 1);
+  // FloodGuard counts resets, with a budget that calls refill.
+  nghttp2_option_set_stream_reset_rate_limit(option, UINT32_MAX, UINT32_MAX);
+  return std::unique_ptr<nghttp2_option, OptionDeleter>(option);
+}
+
+}  // namespace
+
+/// nghttp2's C callbacks, each a member function of the connection.
+struct Connection::Callbacks {
+  static Connection& self(void* user) { return *static_cast<Connection*>(user); }
+
+  static int begin_headers(nghttp2_session*, const nghttp2_frame* frame, void* user) {
+    return self(user).on_begin_headers(*frame);
+  }
+  static int header(nghttp2_session*, const nghttp2_frame* frame, const std::uint8_t* name, std::size_t name_size,
+                    const std::uint8_t* value, std::size_t value_size, std::uint8_t, void* user) {
+    return self(user).on_header(*frame, {reinterpret_cast<const char*>(name), name_size},
+                                {reinterpret_cast<const char*>(value), value_size});
+  }
+  static int data(nghttp2_session*, std::uint8_t, std::int32_t id, const std::uint8_t* bytes, std::size_t size,
+                  void* user) {
+    return self(user).on_data(id, {reinterpret_cast<const char*>(bytes), size});
+  }
+  static int frame(nghttp2_session*, const nghttp2_frame* frame, void* user) { return self(user).on_frame(*frame); }
+  static int invalid_frame(nghttp2_session*, const nghttp2_frame*, int, void* user) {
+    Connection& connection = self(user);
+    connection.service_.metrics.add(metrics::Counter::protocol_errors);
+    return connection.control_frames_.take(connection.now_.steady) ? 0 : connection.flooded();
+  }
+  static int close(nghttp2_session*, std::int32_t id, std::uint32_t, void* user) {
+    self(user).on_close(id);
+    return 0;
+  }
+  static ssize_t body(nghttp2_session*, std::int32_t, std::uint8_t* room, std::size_t size, std::uint32_t* flags,
+                      nghttp2_data_source* source, void* user) {
+    return static_cast<ssize_t>(self(user).read_body(*static_cast<Stream*>(source->ptr), {room, size}, *flags));
+  }
+
+  static const nghttp2_session_callbacks& table() {
+    static const auto made = [] {
+      nghttp2_session_callbacks* callbacks = nullptr;
+      nghttp2_session_callbacks_new(&callbacks);
+      nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, begin_headers);
+      nghttp2_session_callbacks_set_on_header_callback(callbacks, header);
+      nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, data);
+      nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, frame);
+      nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(callbacks, invalid_frame);
+      nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, close);
+      return std::unique_ptr<nghttp2_session_callbacks, CallbacksDeleter>(callbacks);
+    }();
+    return *made;
+  }
+};
+
+Connection::Connection(Owner& owner, Service& service, const GrpcOptions& options, Time now)
+    : owner_(owner),
+      service_(service),
+      options_(options),
+      now_(now),
+      control_frames_(kControlFrames, now.steady),
+      resets_(kResets, now.steady),
+      born_(now.steady),
+      last_call_(now.steady) {
+  static const auto option = make_option();
+  nghttp2_session* session = nullptr;
+  if (nghttp2_session_server_new2(&session, &Callbacks::table(), this, option.get()) != 0) throw std::bad_alloc();
+  session_.reset(session);
+  const std::array settings{
+      nghttp2_settings_entry{NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, options.max_streams},
+      nghttp2_settings_entry{NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, kStreamWindow},
+      nghttp2_settings_entry{NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE,
+                             static_cast<std::uint32_t>(options.max_header_list)},
+  };
+  nghttp2_submit_settings(session, NGHTTP2_FLAG_NONE, settings.data(), settings.size());
+  nghttp2_session_set_local_window_size(session, NGHTTP2_FLAG_NONE, 0, kConnectionWindow);
+}
+
+Connection::~Connection() { abandon(); }
+
+void Connection::abandon() {
+  last_ = nullptr;
+  while (!open_.empty()) {
+    Stream& stream = open_.front();
+    open_.pop_front();
+    if (stream.state == Stream::State::pending) stream.call.cancel();
+    service_.streams.give_back(stream);
+  }
+}
+
+bool Connection::feed(std::span<const std::uint8_t> bytes, Time now) {
+  now_ = now;
+  if (dead_) return false;
+  in_turn_ = true;
+  const ssize_t taken = nghttp2_session_mem_recv(session_.get(), bytes.data(), bytes.size());
+  in_turn_ = false;
+  if (taken < 0 && !dead_) {
+    service_.metrics.add(metrics::Counter::protocol_errors);
+    end(NGHTTP2_PROTOCOL_ERROR);
+  }
+  return !dead_ && nghttp2_session_want_read(session_.get()) != 0;
+}
+
+void Connection::take_output(std::string& out, std::size_t limit) {
+  announced_ = false;
+  while (out.size() < limit) {
+    const std::uint8_t* bytes = nullptr;
+    const ssize_t size = nghttp2_session_mem_send(session_.get(), &bytes);
+    if (size > 0) {
+      out.append(reinterpret_cast<const char*>(bytes), static_cast<std::size_t>(size));
+      continue;
+    }
+    if (size < 0) dead_ = true;
+    if (size < 0 || early_.empty()) return;
+    // The client is still sending what nobody will read: tell it to stop, once it has the whole answer.
+    const std::size_t before = early_.size();
+    std::erase_if(early_, [this](std::int32_t id) {
+      const int local_closed = nghttp2_session_get_stream_local_close(session_.get(), id);
+      if (local_closed == 1) nghttp2_submit_rst_stream(session_.get(), NGHTTP2_FLAG_NONE, id, NGHTTP2_NO_ERROR);
+      return local_closed != 0;
+    });
+    if (early_.size() == before) return;
+  }
+}
+
+bool Connection::finished() const {
+  if (nghttp2_session_want_write(session_.get()) != 0) return false;
+  return dead_ || nghttp2_session_want_read(session_.get()) == 0;
+}
+
+void Connection::drain(Time now) {
+  if (drain_ != Drain::no || dead_) return;
+  drain_ = Drain::announced;
+  drain_deadline_ = later(now.steady, kDrainStep);
+  nghttp2_submit_shutdown_notice(session_.get());
+  nghttp2_submit_ping(session_.get(), NGHTTP2_FLAG_NONE, kDrainPing.data());
+}
+
+void Connection::finish_drain() {
+  if (drain_ != Drain::announced) return;
+  drain_ = Drain::done;
+  drain_deadline_ = INT64_MAX;
+  nghttp2_submit_goaway(session_.get(), NGHTTP2_FLAG_NONE, nghttp2_session_get_last_proc_stream_id(session_.get()),
+                        NGHTTP2_NO_ERROR, nullptr, 0);
+}
+
+void Connection::end(std::uint32_t error) {
+  nghttp2_session_terminate_session(session_.get(), error);
+  dead_ = true;
+}
+
+int Connection::flooded() {
+  service_.metrics.add(metrics::Counter::protocol_errors);
+  end(NGHTTP2_ENHANCE_YOUR_CALM);
+  return NGHTTP2_ERR_CALLBACK_FAILURE;
+}
+
+std::int64_t Connection::next_deadline() const {
+  if (dead_) return INT64_MAX;
+  std::int64_t next = std::min(earliest_call_, drain_deadline_);
+  if (!greeted_) next = std::min(next, later(born_, options_.handshake_timeout));
+  if (!open_.empty()) next = std::min(next, later(open_.front().begun, options_.stream_timeout));
+  if (drain_ == Drain::no) {
+    next = std::min(next, later(born_, options_.max_age));
+    if (open_.empty()) next = std::min(next, later(last_call_, options_.idle_timeout));
+  }
+  return next;
+}
+
+void Connection::expire(Time now) {
+  if (dead_) return;
+  now_ = now;
+  if (!greeted_ && now.steady >= later(born_, options_.handshake_timeout)) return end(NGHTTP2_SETTINGS_TIMEOUT);
+  if (now.steady >= drain_deadline_) finish_drain();
+
+  if (now.steady >= earliest_call_) {
+    earliest_call_ = INT64_MAX;
+    for (Stream& stream : open_) {
+      if (stream.state != Stream::State::pending || stream.timeout < 0) continue;
+      const std::int64_t deadline = later(stream.begun, std::chrono::nanoseconds(stream.timeout));
+      if (deadline > now.steady) {
+        earliest_call_ = std::min(earliest_call_, deadline);
+        continue;
+      }
+      stream.call.cancel();
+      respond_error(stream, StatusCode::deadline_exceeded, "the store did not answer before the call's deadline");
+    }
+  }
+
+  for (std::size_t left = open_.size(); left > 0; --left) {
+    Stream& stream = open_.front();
+    if (now.steady < later(stream.begun, options_.stream_timeout)) break;
+    if (stream.state == Stream::State::pending) stream.call.cancel();
+    stream.state = Stream::State::answered;
+    nghttp2_submit_rst_stream(session_.get(), NGHTTP2_FLAG_NONE, stream.id, NGHTTP2_CANCEL);
+    // It closes once that is sent; should the output be stuck, this looks again later.
+    stream.begun = now.steady;
+    open_.pop_front();
+    open_.push_back(stream);
+  }
+
+  const bool is_idle = open_.empty() && now.steady >= later(last_call_, options_.idle_timeout);
+  if (is_idle || now.steady >= later(born_, options_.max_age)) drain(now);
+}
+
+Stream* Connection::find(std::int32_t id) {
+  if (last_ == nullptr || last_->id != id) {
+    last_ = static_cast<Stream*>(nghttp2_session_get_stream_user_data(session_.get(), id));
+  }
+  return last_;
+}
+
+int Connection::on_begin_headers(const nghttp2_frame& frame) {
+  header_block_ = 0;
+  if (frame.hd.type != NGHTTP2_HEADERS || frame.headers.cat != NGHTTP2_HCAT_REQUEST) return 0;
+  Stream& stream = service_.streams.take();
+  stream.connection = this;
+  stream.id = frame.hd.stream_id;
+  stream.begun = now_.steady;
+  open_.push_back(stream);
+  last_ = &stream;
+  last_call_ = now_.steady;
+  nghttp2_session_set_stream_user_data(session_.get(), stream.id, &stream);
+  return 0;
+}
+
+int Connection::on_header(const nghttp2_frame& frame, std::string_view name, std::string_view value) {
+  constexpr std::size_t overhead = 32;
+  header_block_ += name.size() + value.size() + overhead;
+  if (header_block_ > options_.max_connection_headers) return flooded();
+  if (frame.headers.cat != NGHTTP2_HCAT_REQUEST) return 0;  // the client's trailers say nothing to us
+  Stream* const stream = find(frame.hd.stream_id);
+  if (stream == nullptr) return 0;
+  stream->header_size = header_block_;
+  switch (name.size()) {
+    case 5:
+      if (name == ":path") stream->method = find_method(value);
+      break;
+    case 7:
+      if (name == ":method") {
+        stream->is_post = value == "POST";
+        stream->is_head = value == "HEAD";
+      }
+      break;
+    case 12:
+      if (name == "content-type") {
+        stream->is_grpc = is_grpc_type(value);
+      } else if (name == "grpc-timeout") {
+        if (const auto timeout = parse_timeout(value)) {
+          stream->timeout = timeout->count();
+        } else {
+          stream->bad_timeout = true;
+        }
+      }
+      break;
+    default:
+      break;
+  }
+  return 0;
+}
+
+int Connection::on_data(std::int32_t id, std::string_view bytes) {
+  Stream* const stream = find(id);
+  if (stream == nullptr || stream->state != Stream::State::receiving) return 0;
+  if (buffered_ + bytes.size() > options_.max_buffered) {
+    respond_error(*stream, StatusCode::resource_exhausted, "too many unfinished requests on this connection");
+    return 0;
+  }
+  std::string& request = stream->request;
+  request.append(bytes);
+  buffered_ += bytes.size();
+  if (request.size() < kFrameHead) return 0;
+  const std::size_t length = message_length(request);
+  if (length > options_.max_message) {
+    respond_error(*stream, StatusCode::resource_exhausted,
+                  fmt::format("a request of {} bytes is larger than the limit of {}", length, options_.max_message));
+  } else if (request.size() > kFrameHead + length) {
+    respond_error(*stream, StatusCode::internal, "more than one message in a unary call");
+  }
+  return 0;
+}
+
+int Connection::on_frame(const nghttp2_frame& frame) {
+  bool is_control = false;
+  switch (frame.hd.type) {
+    case NGHTTP2_HEADERS:
+    case NGHTTP2_DATA: {
+      const bool is_end = (frame.hd.flags & NGHTTP2_FLAG_END_STREAM) != 0;
+      is_control = frame.hd.type == NGHTTP2_DATA && frame.hd.length == 0 && !is_end;
+      Stream* const stream = find(frame.hd.stream_id);
+      if (stream == nullptr) break;
+      if (is_end) stream->remote_closed = true;
+      const bool is_head = frame.hd.type == NGHTTP2_HEADERS && frame.headers.cat == NGHTTP2_HCAT_REQUEST;
+      if (is_head && !judge_head(*stream)) break;
+      if (is_end && stream->state == Stream::State::receiving) dispatch(*stream);
+      break;
+    }
+    case NGHTTP2_RST_STREAM:
+      return resets_.take(now_.steady) ? 0 : flooded();
+    case NGHTTP2_SETTINGS:
+      greeted_ = true;
+      is_control = (frame.hd.flags & NGHTTP2_FLAG_ACK) == 0;
+      break;
+    case NGHTTP2_PING:
+      is_control = (frame.hd.flags & NGHTTP2_FLAG_ACK) == 0;
+      if (!is_control && std::equal(kDrainPing.begin(), kDrainPing.end(), std::begin(frame.ping.opaque_data))) {
+        finish_drain();
+      }
+      break;
+    default:
+      is_control = true;
+  }
+  return !is_control || control_frames_.take(now_.steady) ? 0 : flooded();
+}
+
+void Connection::on_close(std::int32_t id) {
+  Stream* const stream = find(id);
+  if (stream == nullptr) return;
+  last_ = nullptr;
+  last_call_ = now_.steady;
+  release_buffered(*stream);
+  if (stream->state == Stream::State::pending) stream->call.cancel();
+  open_.erase(open_.iterator_to(*stream));
+  service_.streams.give_back(*stream);
+}
+
+void Connection::release_buffered(Stream& stream) {
+  buffered_ -= stream.request.size();
+  stream.request.clear();
+}
+
+/// False: the head alone has been answered.
+bool Connection::judge_head(Stream& stream) {
+  service_.metrics.add(metrics::Counter::grpc_requests);
+  if (stream.header_size > options_.max_header_list) {
+    respond_http(stream, "431", "the header fields of this request are too large\n");
+  } else if (!stream.is_post) {
+    respond_http(stream, "405", "this port speaks gRPC: POST requests with content-type application/grpc\n");
+  } else if (!stream.is_grpc) {
+    respond_http(stream, "415", "this port speaks gRPC: the content-type has to be application/grpc\n");
+  } else if (stream.method == Method::unknown) {
+    respond_error(stream, StatusCode::unimplemented,
+                  "unknown method; this server has envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit and "
+                  "grpc.health.v1.Health/Check");
+  } else if (stream.bad_timeout) {
+    respond_error(stream, StatusCode::internal, "malformed grpc-timeout, expected 1 to 8 digits and one of HMSmun");
+  } else {
+    return true;
+  }
+  return false;
+}
+
+void Connection::dispatch(Stream& stream) {
+  const std::string_view frame = stream.request;
+  if (frame.size() < kFrameHead || frame.size() < kFrameHead + message_length(frame)) {
+    return respond_error(stream, StatusCode::internal, "the call ended before its message was complete");
+  }
+  if (frame[0] == 1) {
+    return respond_error(stream, StatusCode::unimplemented, "compressed messages are not supported", true);
+  }
+  if (frame[0] != 0) return respond_error(stream, StatusCode::internal, "the first byte of a message must be 0 or 1");
+  if (stream.timeout >= 0 && later(stream.begun, std::chrono::nanoseconds(stream.timeout)) <= now_.steady) {
+    return respond_error(stream, StatusCode::deadline_exceeded, "the call's deadline was over before it began");
+  }
+  const std::string_view message = frame.substr(kFrameHead);
+  if (stream.method == Method::health_check) {
+    health_check(stream, message);
+  } else {
+    should_rate_limit(stream, message);
+  }
+}
+
+void Connection::should_rate_limit(Stream& stream, std::string_view message) {
+  RequestDecoder& decoder = service_.decoder;
+  if (!decoder.decode(message)) return respond_error(stream, decoder.code(), decoder.error());
+  const auto progress = stream.call.start(decoder.request(), service_.policy.get(), *service_.store, now_);
+  if (progress == store::Progress::answered) return respond_rate_limit(stream);
+  stream.state = Stream::State::pending;
+  release_buffered(stream);
+  if (stream.timeout >= 0) {
+    earliest_call_ = std::min(earliest_call_, later(stream.begun, std::chrono::nanoseconds(stream.timeout)));
+  }
+}
+
+void Connection::call_answered(Stream& stream) {
+  respond_rate_limit(stream);
+  if (in_turn_ || announced_) return;
+  announced_ = true;
+  owner_.output_ready();
+}
+
+void Connection::respond_rate_limit(Stream& stream) {
+  using Problem = limiter::Answer::Problem;
+  const limiter::Answer& answer = stream.call.answer();
+  switch (answer.problem) {
+    case Problem::none:
+      break;
+    case Problem::empty_domain:
+      return respond_error(stream, StatusCode::invalid_argument,
+                           "the domain of a rate limit request must not be empty");
+    case Problem::no_descriptors:
+      return respond_error(stream, StatusCode::invalid_argument, "a rate limit request must have descriptors");
+    case Problem::cost_out_of_range:
+      return respond_error(stream, StatusCode::invalid_argument,
+                           fmt::format("hits_addend is out of range, expected 0 to {}", kMaxTokens));
+    case Problem::no_policy:
+      return respond_error(stream, StatusCode::unavailable, "no rate limit policy is loaded");
+  }
+  begin_message(stream.response);
+  encode_response(answer, options_.headers, service_.headers, stream.response);
+  end_message(stream.response);
+  respond(stream);
+}
+
+void Connection::health_check(Stream& stream, std::string_view message) {
+  const auto service = decode_health_request(message);
+  if (!service) return respond_error(stream, StatusCode::invalid_argument, "HealthCheckRequest is not valid protobuf");
+  if (!is_health_service(*service)) return respond_error(stream, StatusCode::not_found, "unknown service");
+  const bool serving = !service_.draining && service_.policy.get() != nullptr && service_.store->ready();
+  begin_message(stream.response);
+  encode_health_response(serving, stream.response);
+  end_message(stream.response);
+  respond(stream);
+}
+
+/// Sends `stream.response` as the one message of a successful call.
+void Connection::respond(Stream& stream) {
+  stream.has_trailers = true;
+  const std::array fields{kStatus200, kGrpcType};
+  submit(stream, fields, true);
+}
+
+/// Trailers-Only: the answer of a call without a message.
+void Connection::respond_error(Stream& stream, StatusCode code, std::string_view message, bool name_encodings) {
+  service_.metrics.add(metrics::Counter::grpc_errors);
+  service_.text.clear();
+  append_percent_encoded(message, service_.text);
+  const std::array fields{kStatus200, kGrpcType, fixed_field("grpc-status", code_text(code)),
+                          copied_field("grpc-message", service_.text), fixed_field("grpc-accept-encoding", "identity")};
+  submit(stream, std::span(fields).first(name_encodings ? 5 : 4), false);
+}
+
+/// An answer to what is not a gRPC call. `status` and `text` must be literals.
+void Connection::respond_http(Stream& stream, std::string_view status, std::string_view text) {
+  service_.metrics.add(metrics::Counter::grpc_errors);
+  stream.response = text;
+  const std::array fields{fixed_field(":status", status), fixed_field("content-type", "text/plain"),
+                          fixed_field("allow", "POST")};
+  submit(stream, std::span(fields).first(status == "405" ? 3 : 2), !stream.is_head);
+}
+
+void Connection::submit(Stream& stream, std::span<const nghttp2_nv> fields, bool with_body) {
+  release_buffered(stream);
+  stream.state = Stream::State::answered;
+  control_frames_.call_answered();
+  resets_.call_answered();
+  nghttp2_data_provider body{};
+  body.source.ptr = &stream;
+  body.read_callback = Callbacks::body;
+  const int result =
+      nghttp2_submit_response(session_.get(), stream.id, fields.data(), fields.size(), with_body ? &body : nullptr);
+  if (result != 0) return end(NGHTTP2_INTERNAL_ERROR);
+  if (!stream.remote_closed) early_.push_back(stream.id);
+}
+
+std::size_t Connection::read_body(Stream& stream, std::span<std::uint8_t> room, std::uint32_t& flags) {
+  const std::size_t size = std::min(room.size(), stream.response.size() - stream.sent);
+  std::memcpy(room.data(), stream.response.data() + stream.sent, size);
+  stream.sent += size;
+  if (stream.sent == stream.response.size()) {
+    flags |= NGHTTP2_DATA_FLAG_EOF;
+    if (stream.has_trailers) {
+      flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
+      nghttp2_submit_trailer(session_.get(), stream.id, &kGrpcOk, 1);
+    }
+  }
+  return size;
+}
+
+}  // namespace sluice::front::grpc

@@ -1,0 +1,69 @@
+// One call on a connection, and the pool it comes from.
+#pragma once
+
+#include <boost/intrusive/list.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "limiter/call.h"
+
+namespace sluice::front::grpc {
+
+class Connection;
+
+/// What the path of a request asks for.
+enum class Method : std::uint8_t { none, should_rate_limit, health_check, unknown };
+
+/// The state of one HTTP/2 stream. Made once and used for many calls, so that its buffers keep their capacity.
+class Stream final : public limiter::Call::Owner,
+                     public boost::intrusive::list_base_hook<boost::intrusive::link_mode<boost::intrusive::safe_link>> {
+ public:
+  enum class State : std::uint8_t {
+    receiving,  ///< the request is not complete
+    pending,    ///< the store will answer
+    answered,   ///< a response has been handed to nghttp2
+  };
+
+  explicit Stream(metrics::Shard& metrics) : call(*this, metrics) {}
+  void answered(limiter::Call& call) override;
+  /// As new, but for capacity.
+  void reset();
+
+  limiter::Call call;
+  Connection* connection = nullptr;
+  std::int32_t id = 0;
+  State state = State::receiving;
+  Method method = Method::none;
+  bool is_post = false;
+  bool is_head = false;
+  bool is_grpc = false;
+  bool bad_timeout = false;
+  bool has_trailers = false;    ///< the response's body is followed by grpc-status
+  bool remote_closed = false;   ///< the client has sent all it will send
+  std::int64_t begun = 0;       ///< steady ns
+  std::int64_t timeout = -1;    ///< grpc-timeout in ns; negative: none
+  std::size_t header_size = 0;  ///< as RFC 9113 counts: name + value + 32 each
+  std::string request;          ///< frame head and message
+  std::string response;         ///< the body
+  std::size_t sent = 0;         ///< bytes of `response` that nghttp2 has taken
+};
+
+using StreamList = boost::intrusive::list<Stream>;
+
+/// Streams for the connections of one io thread. Not thread-safe.
+class StreamPool {
+ public:
+  explicit StreamPool(metrics::Shard& metrics) : metrics_(metrics) {}
+  [[nodiscard]] Stream& take();
+  /// Precondition: the stream's call is not pending.
+  void give_back(Stream& stream);
+
+ private:
+  metrics::Shard& metrics_;
+  std::vector<std::unique_ptr<Stream>> free_;
+};
+
+}  // namespace sluice::front::grpc

@@ -41,7 +41,7 @@ struct Limit {
   std::uint32_t slots = 1;                         ///< sliding window: 1 … 1000; period/slots in whole µs
   std::chrono::nanoseconds ttl{60'000'000'000};    ///< concurrency: like period
   Align align = Align::epoch;                      ///< fixed window
-  Calendar calendar;                               ///< fixed window with align = calendar
+  Calendar calendar{};                             ///< fixed window with align = calendar
   bool count_denied = false;                       ///< fixed window: denied charges are added to the count
   friend bool operator==(const Limit&, const Limit&) = default;
 };

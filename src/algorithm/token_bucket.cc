@@ -12,7 +12,9 @@ constexpr std::uint64_t kNarrow = std::uint64_t{1} << 62U;
 }
 
 TokenBucket::TokenBucket(std::uint64_t rate, std::int64_t period, std::uint64_t burst, Tick tick) noexcept
-    : burst_(burst),
+    : rate_(rate),
+      period_(period),
+      burst_(burst),
       c_(rate / std::gcd(rate, static_cast<std::uint64_t>(period))),
       p_(static_cast<std::uint64_t>(period) / std::gcd(rate, static_cast<std::uint64_t>(period))),
       narrow_capacity_(0),

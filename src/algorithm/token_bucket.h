@@ -57,6 +57,7 @@ class TokenBucket {
   /// First instant at which it will, if nothing else comes; kNever: at no time. May lie in the past.
   [[nodiscard]] std::int64_t expires_at(const State& state) const noexcept;
 
+  /// Of the same numbers as they were given: 2 per 2 s is not 1 per 1 s.
   friend bool operator==(const TokenBucket&, const TokenBucket&) = default;
 
  private:
@@ -84,6 +85,8 @@ class TokenBucket {
   [[nodiscard]] Outcome decide_as(State& state, std::int64_t now, std::uint64_t cost) const noexcept;
   void force(State& state, std::int64_t now, std::uint64_t cost, std::uint64_t room) const noexcept;
 
+  std::uint64_t rate_;
+  std::int64_t period_;
   std::uint64_t burst_;
   std::uint64_t c_;  // refilled per tick, in 1/p tokens
   std::uint64_t p_;  // 1/p tokens in a token

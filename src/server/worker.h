@@ -5,6 +5,7 @@
 #include <boost/intrusive/list.hpp>
 #include <functional>
 #include <memory>
+#include <utility>
 
 #include "metrics/metrics.h"
 #include "policy/snapshot_holder.h"
@@ -53,7 +54,7 @@ struct Worker {
   std::shared_ptr<store::Store> store;
   boost::intrusive::list<Session, boost::intrusive::constant_time_size<false>> sessions;
   bool draining = false;
-  /// Called when the last session has gone while draining.
+  /// Called once, when the last session has gone while draining.
   std::function<void()> on_drained;
 };
 
@@ -61,7 +62,9 @@ inline Session::~Session() {
   if (worker_ == nullptr) return;
   unlink();
   worker_->metrics.add(metrics::Counter::connections_closed);
-  if (worker_->draining && worker_->sessions.empty() && worker_->on_drained) worker_->on_drained();
+  if (worker_->draining && worker_->sessions.empty() && worker_->on_drained) {
+    std::exchange(worker_->on_drained, nullptr)();
+  }
 }
 
 }  // namespace sluice::server

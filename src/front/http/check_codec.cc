@@ -1,0 +1,451 @@
+#include "front/http/check_codec.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <optional>
+
+#include "front/http/json_reader.h"
+#include "front/http/json_text.h"
+#include "sluice/limit.h"
+
+namespace sluice::http {
+namespace {
+
+/// Where in the body the decoder is, for messages. Negative: not inside one.
+struct Path {
+  int request = -1;
+  int descriptor = -1;
+  int entry = -1;
+  std::string_view field;
+};
+
+class CheckDecoder {
+ public:
+  CheckDecoder(std::string_view text, RequestBatch& batch, DecodeFault& fault)
+      : reader_(text, batch.arena()), batch_(batch), fault_(fault) {}
+
+  bool decode(bool& is_array);
+
+ private:
+  bool request();
+  bool descriptors();
+  bool descriptor();
+  bool descriptor_object();
+  bool descriptor_member(std::string_view name, bool& has_entries, bool& has_cost,
+                         std::optional<std::string_view>& key);
+  bool entry_map();
+  bool entry_list();
+  bool entry_object();
+  bool add(std::string_view key, std::string_view value);
+  bool string(std::string_view& value);
+  bool cost(std::uint64_t& value);
+
+  /// Is the next value of this type? If not, that is the fault.
+  bool expect(JsonType type, std::string_view expected);
+  bool refuse(std::string_view what);
+  bool repeated(std::string_view name);
+  bool malformed();
+  [[nodiscard]] std::string path() const;
+
+  JsonReader reader_;
+  RequestBatch& batch_;
+  DecodeFault& fault_;
+  Path at_;
+};
+
+std::string CheckDecoder::path() const {
+  std::string text;
+  if (at_.request >= 0) text += '[' + std::to_string(at_.request) + ']';
+  if (at_.descriptor >= 0) {
+    if (!text.empty()) text += '.';
+    text += "descriptors[" + std::to_string(at_.descriptor) + ']';
+  }
+  if (at_.entry >= 0) text += '[' + std::to_string(at_.entry) + ']';
+  if (!at_.field.empty()) {
+    if (!text.empty()) text += '.';
+    text += at_.field;
+  }
+  return text;
+}
+
+bool CheckDecoder::malformed() {
+  fault_.code = "invalid_json";
+  fault_.message = reader_.place() + ": " + reader_.fault();
+  return false;
+}
+
+bool CheckDecoder::refuse(std::string_view what) {
+  if (reader_.failed()) return malformed();
+  fault_.code = "invalid_request";
+  fault_.message = path();
+  if (!fault_.message.empty()) fault_.message += ": ";
+  fault_.message += what;
+  fault_.message += " (" + reader_.place() + ")";
+  return false;
+}
+
+bool CheckDecoder::repeated(std::string_view name) {
+  at_.field = name;
+  return refuse("given twice");
+}
+
+bool CheckDecoder::expect(JsonType type, std::string_view expected) {
+  const JsonType found = reader_.peek();
+  if (found == type) return true;
+  return refuse("expected " + std::string(expected) + ", found " + std::string(describe(found)));
+}
+
+bool CheckDecoder::decode(bool& is_array) {
+  batch_.clear();
+  const JsonType type = reader_.peek();
+  is_array = type == JsonType::array;
+  if (!is_array) {
+    if (!expect(JsonType::object, "a request (an object) or an array of requests") || !request()) return false;
+    return reader_.finish() || malformed();
+  }
+  if (!reader_.begin_array()) return malformed();
+  while (reader_.next_element()) {
+    ++at_.request;
+    at_.field = {};
+    if (static_cast<std::size_t>(at_.request) >= kMaxRequests) {
+      at_.request = -1;
+      return refuse("more than " + std::to_string(kMaxRequests) + " requests in one array");
+    }
+    if (!expect(JsonType::object, "a request (an object)") || !request()) return false;
+  }
+  if (!reader_.finish()) return malformed();
+  if (at_.request < 0) return refuse("an array without requests");
+  return true;
+}
+
+bool CheckDecoder::request() {
+  batch_.begin_request();
+  bool has_domain = false;
+  bool has_descriptors = false;
+  bool has_cost = false;
+  if (!reader_.begin_object()) return malformed();
+  std::string_view name;
+  while (reader_.next_member(name)) {
+    at_.field = name;
+    if (name == "domain") {
+      if (has_domain) return repeated(name);
+      has_domain = true;
+      if (!string(batch_.request().domain)) return false;
+      if (batch_.request().domain.empty()) return refuse("must not be empty");
+    } else if (name == "descriptors") {
+      if (has_descriptors) return repeated(name);
+      has_descriptors = true;
+      if (!descriptors()) return false;
+    } else if (name == "cost") {
+      if (has_cost) return repeated(name);
+      has_cost = true;
+      if (!cost(batch_.request().cost)) return false;
+    } else {
+      return refuse("unknown field; a request has domain, descriptors and cost");
+    }
+  }
+  if (reader_.failed()) return malformed();
+  at_.field = {};
+  if (!has_domain) return refuse("a request needs \"domain\"");
+  if (!has_descriptors) return refuse("a request needs \"descriptors\"");
+  return true;
+}
+
+bool CheckDecoder::descriptors() {
+  if (!expect(JsonType::array, "an array of descriptors") || !reader_.begin_array()) return false;
+  at_.field = {};
+  while (reader_.next_element()) {
+    ++at_.descriptor;
+    if (batch_.descriptor_count() >= kMaxDescriptors) {
+      at_.descriptor = -1;
+      at_.field = "descriptors";
+      return refuse("more than " + std::to_string(kMaxDescriptors) + " descriptors in one request");
+    }
+    if (!descriptor()) return false;
+    at_.field = {};
+  }
+  if (reader_.failed()) return malformed();
+  at_.descriptor = -1;
+  at_.field = "descriptors";
+  if (batch_.descriptor_count() == 0) return refuse("must not be empty");
+  return true;
+}
+
+bool CheckDecoder::descriptor() {
+  batch_.begin_descriptor();
+  const JsonType type = reader_.peek();
+  if (type == JsonType::array) {
+    if (!entry_list()) return false;
+  } else {
+    if (!expect(JsonType::object, R"(a descriptor: {"key": "value", …} or [{"key": "…", "value": "…"}, …])"))
+      return false;
+    if (!descriptor_object()) return false;
+  }
+  if (batch_.entries().empty()) return refuse("a descriptor needs at least one entry");
+  return true;
+}
+
+/// Short: every member is an entry. Long, when `entries` is an object or an array or `cost` is not a string: just these
+/// two members. So both words stay usable as keys.
+bool CheckDecoder::descriptor_object() {
+  bool has_entries = false;
+  bool has_cost = false;
+  std::optional<std::string_view> first_key;
+  if (!reader_.begin_object()) return malformed();
+  std::string_view name;
+  while (reader_.next_member(name)) {
+    at_.field = name;
+    if (!descriptor_member(name, has_entries, has_cost, first_key)) return false;
+  }
+  if (reader_.failed()) return malformed();
+  at_.field = {};
+  if (has_cost && !has_entries) return refuse(R"(a descriptor with a cost needs its entries in "entries")");
+  return true;
+}
+
+bool CheckDecoder::descriptor_member(std::string_view name, bool& has_entries, bool& has_cost,
+                                     std::optional<std::string_view>& first_key) {
+  const JsonType type = reader_.peek();
+  const bool is_entries = name == "entries" && (type == JsonType::object || type == JsonType::array);
+  const bool is_cost = name == "cost" && (type == JsonType::number || (has_entries && type != JsonType::none));
+  if (is_entries || is_cost) {
+    if (is_entries ? has_entries : has_cost) return repeated(name);
+    if (first_key) {
+      at_.field = *first_key;
+      return refuse(R"(a descriptor with "entries" or a cost has nothing else beside them)");
+    }
+    if (is_cost) {
+      has_cost = true;
+      return cost(batch_.descriptor().cost.emplace());
+    }
+    has_entries = true;
+    at_.field = {};
+    return type == JsonType::object ? entry_map() : entry_list();
+  }
+  if (has_entries || has_cost) {
+    return refuse(R"(unknown field; a descriptor in this form has only "entries" and "cost")");
+  }
+  if (!first_key) first_key = name;
+  std::string_view value;
+  return string(value) && add(name, value);
+}
+
+bool CheckDecoder::entry_map() {
+  if (!reader_.begin_object()) return malformed();
+  std::string_view name;
+  while (reader_.next_member(name)) {
+    at_.field = name;
+    std::string_view value;
+    if (!string(value) || !add(name, value)) return false;
+  }
+  if (reader_.failed()) return malformed();
+  at_.field = {};
+  return true;
+}
+
+bool CheckDecoder::entry_list() {
+  if (!reader_.begin_array()) return malformed();
+  while (reader_.next_element()) {
+    ++at_.entry;
+    at_.field = {};
+    if (!expect(JsonType::object, R"(an entry: {"key": "…", "value": "…"})") || !entry_object()) return false;
+  }
+  if (reader_.failed()) return malformed();
+  at_.entry = -1;
+  return true;
+}
+
+bool CheckDecoder::entry_object() {
+  std::optional<std::string_view> key;
+  std::optional<std::string_view> value;
+  if (!reader_.begin_object()) return malformed();
+  std::string_view name;
+  while (reader_.next_member(name)) {
+    at_.field = name;
+    if (name != "key" && name != "value") return refuse(R"(unknown field; an entry has "key" and "value")");
+    std::optional<std::string_view>& target = name == "key" ? key : value;
+    if (target) return repeated(name);
+    if (!string(target.emplace())) return false;
+  }
+  if (reader_.failed()) return malformed();
+  at_.field = {};
+  if (!key) return refuse(R"(an entry needs "key")");
+  if (!value) return refuse(R"(an entry needs "value")");
+  if (key->empty()) return refuse("the key must not be empty");
+  if (batch_.entries().size() >= kMaxEntries) {
+    return refuse("more than " + std::to_string(kMaxEntries) + " entries in one descriptor");
+  }
+  batch_.add_entry({*key, *value});
+  return true;
+}
+
+bool CheckDecoder::add(std::string_view key, std::string_view value) {
+  if (key.empty()) return refuse("the key must not be empty");
+  const std::span<const Entry> entries = batch_.entries();
+  if (entries.size() >= kMaxEntries) {
+    return refuse("more than " + std::to_string(kMaxEntries) + " entries in one descriptor");
+  }
+  if (std::any_of(entries.begin(), entries.end(), [key](const Entry& entry) { return entry.key == key; })) {
+    return refuse("given twice");
+  }
+  batch_.add_entry({key, value});
+  return true;
+}
+
+bool CheckDecoder::string(std::string_view& value) {
+  if (!expect(JsonType::string, "a string")) return false;
+  return reader_.read_string(value) || malformed();
+}
+
+bool CheckDecoder::cost(std::uint64_t& value) {
+  constexpr std::string_view expected = "a whole number from 0 to 1000000000000000";
+  static_assert(kMaxTokens == 1'000'000'000'000'000);
+  std::string_view token;
+  if (!expect(JsonType::number, expected)) return false;
+  if (!reader_.read_number(token)) return malformed();
+  const auto parsed = std::from_chars(token.data(), token.data() + token.size(), value);
+  if (parsed.ec != std::errc{} || parsed.ptr != token.data() + token.size() || value > kMaxTokens) {
+    constexpr std::size_t longest_shown = 40;
+    std::string found(token.substr(0, longest_shown));
+    if (token.size() > longest_shown) found += "…";
+    return refuse("expected " + std::string(expected) + ", found " + found);
+  }
+  return true;
+}
+
+// ---- answers
+
+std::string_view source_name(Source source) {
+  switch (source) {
+    case Source::memory:
+      return "memory";
+    case Source::redis:
+      return "redis";
+    case Source::fallback_local:
+      return "fallback_local";
+    case Source::fallback_allow:
+      return "fallback_allow";
+    case Source::fallback_deny:
+      break;
+  }
+  return "fallback_deny";
+}
+
+bool store_failed(const Decision& decision) {
+  return decision.source == Source::fallback_allow || decision.source == Source::fallback_deny;
+}
+
+/// Why a limit said what it said. `allowed` is what the caller is told, the decision what the limit found.
+std::string_view reason(const policy::Rule& rule, const Decision& decision, bool allowed) {
+  if (rule.unlimited) return "unlimited";
+  if (store_failed(decision)) return "store_unavailable";
+  if (!decision.allowed && allowed) return rule.enforcement == store::Enforcement::quota ? "over_quota" : "shadow";
+  if (!decision.allowed) return decision.retry_after.is_never() ? "never_fits" : "over_limit";
+  return decision.mark == Mark::quota_hit ? "last_token" : "within_limit";
+}
+
+void append_name(std::string& out, std::string_view name) {
+  out += ",\"";
+  out += name;
+  out += "\":";
+}
+
+void append_wait(std::string& out, std::string_view name, Wait wait) {
+  append_name(out, name);
+  if (wait.is_never()) {
+    out += "null";
+  } else {
+    append_seconds(out, wait.value());
+  }
+}
+
+void append_figures(std::string& out, const policy::Rule& rule, const Decision& decision) {
+  append_name(out, "limit");
+  append_unsigned(out, decision.limit);
+  append_name(out, "remaining");
+  append_unsigned(out, decision.remaining);
+  if (!decision.allowed) append_wait(out, "retry_after", decision.retry_after);
+  append_wait(out, "reset_after", decision.reset_after);
+  if (decision.allowed && rule.counted.numbers.algorithm == Algorithm::leaky_bucket) {
+    append_wait(out, "delay", decision.delay);
+  }
+}
+
+/// All members but the brace that opens and the one that closes.
+void append_verdict(std::string& out, bool allowed, const policy::Rule* rule, const Decision& decision,
+                    std::string_view without_rule) {
+  out += allowed ? "\"allowed\":true" : "\"allowed\":false";
+  append_name(out, "reason");
+  out += '"';
+  out += rule == nullptr ? without_rule : reason(*rule, decision, allowed);
+  out += '"';
+  if (rule == nullptr) return;
+  append_name(out, "limit_name");
+  append_json_string(out, rule->label());
+  if (rule->unlimited) return;
+  append_name(out, "source");
+  out += '"';
+  out += source_name(decision.source);
+  out += '"';
+  if (!store_failed(decision)) append_figures(out, *rule, decision);
+}
+
+void append_answer(std::string& out, const limiter::Answer& answer) {
+  const std::string_view unlimited = answer.known_domain ? "no_limit" : "unknown_domain";
+  append_verdict(out, answer.allowed, answer.deciding, answer.decision, unlimited);
+  append_name(out, "descriptors");
+  out += '[';
+  for (std::size_t i = 0; i < answer.statuses.size(); ++i) {
+    const limiter::Status& status = answer.statuses[i];
+    out += i == 0 ? "{" : ",{";
+    append_verdict(out, !status.over_limit, status.rule, status.decision, unlimited);
+    out += '}';
+  }
+  out += ']';
+}
+
+}  // namespace
+
+bool decode_check(std::string_view text, RequestBatch& batch, bool& is_array, DecodeFault& fault) {
+  return CheckDecoder(text, batch, fault).decode(is_array);
+}
+
+void encode_check(const limiter::Answer& answer, std::string& out) {
+  out += '{';
+  append_answer(out, answer);
+  out += '}';
+}
+
+void encode_check_problem(const limiter::Answer& answer, unsigned status, std::string& out) {
+  out += R"({"type":)";
+  if (answer.has_figures) {
+    out += R"("https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded")";
+  } else {
+    out += R"("about:blank","title":"Store Unavailable")";
+  }
+  append_name(out, "status");
+  append_unsigned(out, status);
+  append_name(out, "violated-policies");
+  out += '[';
+  bool first = true;
+  for (const limiter::Status& told : answer.statuses) {
+    if (!told.over_limit || told.rule == nullptr) continue;
+    if (!first) out += ',';
+    first = false;
+    append_json_string(out, told.rule->label());
+  }
+  out += "],";
+  append_answer(out, answer);
+  out += '}';
+}
+
+void encode_error(std::string_view code, std::string_view message, std::string& out) {
+  out += R"({"error":)";
+  append_json_string(out, code);
+  append_name(out, "message");
+  append_json_string(out, message);
+  out += '}';
+}
+
+}  // namespace sluice::http

@@ -1,0 +1,425 @@
+#include "front/http/http_connection.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <utility>
+
+#include "front/http/check_codec.h"
+#include "front/http/json_codec.h"
+
+namespace sluice::http {
+namespace {
+
+using Problem = limiter::Answer::Problem;
+
+constexpr std::string_view kJson = "application/json";
+constexpr std::string_view kProblemJson = "application/problem+json";
+constexpr std::string_view kText = "text/plain; charset=utf-8";
+constexpr std::string_view kMetricsText = "text/plain; version=0.0.4; charset=utf-8";
+constexpr std::string_view kIndex =
+    "sluice\n"
+    "\n"
+    "GET /healthcheck   200 OK while this process can decide, else 503 and why not\n"
+    "GET /metrics       counters in the Prometheus text format\n";
+constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+constexpr std::size_t kKeptCapacity = 16 * 1024;  ///< what an idle connection may keep of a buffer
+
+/// Removes the first `count` bytes, and gives a large buffer back once it is empty.
+void consume(std::string& buffer, std::size_t count) {
+  if (count < buffer.size()) {
+    buffer.erase(0, count);
+    return;
+  }
+  buffer.clear();
+  if (buffer.capacity() > kKeptCapacity) buffer.shrink_to_fit();
+}
+
+}  // namespace
+
+HttpConnection::HttpConnection(const Environment& environment, Host& host, Time now)
+    : environment_(environment),
+      host_(host),
+      reader_(environment.context.options),
+      call_(*this, environment.metrics),
+      phase_since_(now.steady),
+      taken_since_(now.steady) {}
+
+HttpConnection::~HttpConnection() { release_calls(); }
+
+// ---- input
+
+bool HttpConnection::wants_input() const {
+  if (input_ended_) return false;
+  if (state_ == State::closing) return lingers_;
+  return state_ == State::reading && output().size() < environment_.context.options.max_unsent;
+}
+
+void HttpConnection::feed(std::string_view bytes, Time now) {
+  if (state_ == State::closing) return;
+  if (!input_.empty()) {
+    input_.append(bytes);
+    work(now);
+    return;
+  }
+  work_on(bytes, now);
+  if (state_ != State::closing) input_.assign(bytes);
+}
+
+void HttpConnection::end_of_input(Time now) {
+  input_ended_ = true;
+  lingers_ = false;
+  work(now);
+}
+
+/// Goes on with what is in input_.
+void HttpConnection::work(Time now) {
+  std::string_view bytes = input_;
+  work_on(bytes, now);
+  consume(input_, state_ == State::closing ? input_.size() : input_.size() - bytes.size());
+}
+
+void HttpConnection::work_on(std::string_view& bytes, Time now) {
+  bool more = true;
+  while (more && state_ == State::reading && output().size() < environment_.context.options.max_unsent) {
+    switch (reader_.read(bytes)) {
+      case RequestReader::Event::need_more:
+        more = false;
+        break;
+      case RequestReader::Event::head:
+        head_read(now);
+        break;
+      case RequestReader::Event::request:
+        serve(now);
+        break;
+      case RequestReader::Event::fault:
+        environment_.metrics.add(metrics::Counter::protocol_errors);
+        keep_alive_ = false;
+        reply_error(reader_.fault().status, "bad_request", reader_.fault().message, now);
+        break;
+    }
+    // A client that waits for leave to send its body has sent no byte of it.
+    if (reader_.phase() == RequestReader::Phase::body && phase_ != RequestReader::Phase::body && bytes.empty() &&
+        reader_.head().expects_continue && reader_.head().has_body) {
+      append_output("HTTP/1.1 100 Continue\r\n\r\n", now);
+    }
+    enter_phase(now);
+  }
+  if (state_ == State::reading && input_ended_ && !more) close(false);
+}
+
+void HttpConnection::head_read(Time now) {
+  const RequestHead& head = reader_.head();
+  route_ = find_route(head.path);
+  keep_alive_ = head.keep_alive;
+  const bool takes_body = head.method == Method::post && (route_ == Route::check || route_ == Route::json);
+  if (head.expects_continue && head.has_body && !takes_body) {
+    keep_alive_ = false;  // its body may follow or not
+    serve(now);
+  }
+}
+
+void HttpConnection::enter_phase(Time now) {
+  if (phase_ == reader_.phase()) return;
+  phase_ = reader_.phase();
+  phase_since_ = now.steady;
+}
+
+// ---- requests
+
+HttpConnection::Route HttpConnection::find_route(std::string_view path) const {
+  if (path == "/healthcheck") return Route::health;
+  if (path == "/metrics") return Route::metrics;
+  if (environment_.context.role == Role::admin) return path == "/" ? Route::index : Route::none;
+  if (path == "/v1/check") return Route::check;
+  if (path == "/json") return Route::json;
+  return Route::none;
+}
+
+void HttpConnection::serve(Time now) {
+  const Method method = reader_.head().method;
+  if (route_ == Route::none) return reply_error(404, "not_found", "there is nothing at this path", now);
+  if (route_ == Route::check || route_ == Route::json) {
+    if (method != Method::post) {
+      return reply_error(405, "method_not_allowed", "this path takes POST with a JSON body", now, "POST");
+    }
+    if (!reader_.head().has_length) {
+      return reply_error(411, "length_required", "send Content-Length or a chunked body", now);
+    }
+    return route_ == Route::check ? serve_check(now) : serve_json(now);
+  }
+  if (method != Method::get && method != Method::head) {
+    return reply_error(405, "method_not_allowed", "this path takes GET", now, "GET, HEAD");
+  }
+  if (route_ == Route::health) return serve_health(now);
+  std::string& body = environment_.scratch.body;
+  if (route_ == Route::metrics) {
+    body = environment_.context.registry->expose(environment_.policy.get().get());
+    return reply({.status = 200, .content_type = kMetricsText, .allow = {}, .no_store = true}, now);
+  }
+  body = kIndex;
+  reply({.status = 200, .content_type = kText, .allow = {}, .no_store = false}, now);
+}
+
+void HttpConnection::serve_health(Time now) {
+  unsigned status = 503;
+  std::string& body = environment_.scratch.body;
+  if (environment_.draining) {
+    body = "draining: this process is about to stop\n";
+  } else if (environment_.policy.get() == nullptr) {
+    body = "no policy is loaded\n";
+  } else if (!environment_.store.ready()) {
+    body = "the store cannot be reached\n";
+  } else {
+    status = 200;
+    body = "OK";
+  }
+  reply({.status = status, .content_type = kText, .allow = {}, .no_store = true}, now);
+}
+
+void HttpConnection::serve_check(Time now) {
+  DecodeFault fault;
+  if (!decode_check(reader_.body(), environment_.scratch.batch, is_array_, fault)) {
+    return reply_error(400, fault.code, fault.message, now);
+  }
+  decide(now);
+}
+
+void HttpConnection::serve_json(Time now) {
+  DecodeFault fault;
+  is_array_ = false;
+  if (!decode_rate_limit_request(reader_.body(), environment_.scratch.batch, fault)) {
+    return reply_error(400, fault.code, fault.message, now);
+  }
+  decide(now);
+}
+
+// ---- decisions
+
+limiter::Call& HttpConnection::call(std::size_t index) {
+  if (index == 0) return call_;
+  limiter::Call::Owner& owner = *this;
+  while (more_calls_.size() < index) {
+    more_calls_.push_back(std::make_unique<limiter::Call>(owner, environment_.metrics));
+  }
+  return *more_calls_[index - 1];
+}
+
+void HttpConnection::decide(Time now) {
+  const std::span<const Request> requests = environment_.scratch.batch.requests();
+  const std::shared_ptr<const policy::Policy>& policy = environment_.policy.get();
+  calls_ = requests.size();
+  pending_ = 0;
+  for (std::size_t i = 0; i < calls_; ++i) {
+    if (call(i).start(requests[i], policy, environment_.store, now) == store::Progress::pending) ++pending_;
+  }
+  if (pending_ != 0) {
+    state_ = State::deciding;
+  } else {
+    answer_decided(now);
+  }
+}
+
+void HttpConnection::answered(limiter::Call&) {
+  if (--pending_ != 0) return;
+  const Time now = environment_.clock.now();
+  state_ = State::reading;
+  answer_decided(now);
+  enter_phase(now);
+  work(now);
+  host_.resumed();
+}
+
+void HttpConnection::release_calls() {
+  if (pending_ != 0) {
+    for (std::size_t i = 0; i < calls_; ++i) call(i).cancel();
+    pending_ = 0;
+  }
+  constexpr std::size_t kept = 4;
+  if (more_calls_.size() > kept) more_calls_.resize(kept);
+}
+
+void HttpConnection::answer_decided(Time now) {
+  for (std::size_t i = 0; i < calls_; ++i) {
+    if (!answer_problem(call(i).answer().problem, now)) return release_calls();
+  }
+  if (route_ == Route::json) {
+    answer_json(now);
+  } else {
+    answer_check(now);
+  }
+  release_calls();
+}
+
+/// False: there is no decision to tell, and the reason has been told.
+bool HttpConnection::answer_problem(Problem problem, Time now) {
+  switch (problem) {
+    case Problem::none:
+      return true;
+    case Problem::empty_domain:
+      reply_error(400, "invalid_request", "domain: must not be empty", now);
+      return false;
+    case Problem::no_descriptors:
+      reply_error(400, "invalid_request", "descriptors: must not be empty", now);
+      return false;
+    case Problem::cost_out_of_range:
+      reply_error(400, "invalid_request", "the cost must be a whole number from 0 to 1000000000000000", now);
+      return false;
+    case Problem::no_policy:
+      break;
+  }
+  reply_error(503, "no_policy", "no policy is loaded", now);
+  return false;
+}
+
+void HttpConnection::render_headers(const limiter::Answer& answer) {
+  const HttpOptions& options = environment_.context.options;
+  if (answer.allowed && !options.headers_on_allowed) {
+    environment_.scratch.headers.clear();
+  } else {
+    front::render_headers(answer, options.headers, environment_.scratch.headers);
+  }
+}
+
+void HttpConnection::answer_check(Time now) {
+  std::string& body = environment_.scratch.body;
+  body.clear();
+  if (is_array_) {
+    body += '[';
+    for (std::size_t i = 0; i < calls_; ++i) {
+      if (i != 0) body += ',';
+      encode_check(call(i).answer(), body);
+    }
+    body += ']';
+    return reply({.status = 200, .content_type = kJson, .allow = {}, .no_store = false}, now);
+  }
+  const HttpOptions& options = environment_.context.options;
+  const limiter::Answer& answer = call_.answer();
+  unsigned status = 200;
+  if (!answer.allowed) status = answer.has_figures ? options.deny_status : options.store_failure_status;
+  std::string_view type = kJson;
+  if (!answer.allowed && reader_.head().wants_problem) {
+    type = kProblemJson;
+    encode_check_problem(answer, status, body);
+  } else {
+    encode_check(answer, body);
+  }
+  render_headers(answer);
+  reply({.status = status, .content_type = type, .allow = {}, .no_store = false}, now,
+        environment_.scratch.headers.fields());
+}
+
+void HttpConnection::answer_json(Time now) {
+  const limiter::Answer& answer = call_.answer();
+  unsigned status = 200;
+  if (!answer.allowed) status = answer.has_figures ? 429 : environment_.context.options.store_failure_status;
+  render_headers(answer);
+  std::string& body = environment_.scratch.body;
+  body.clear();
+  encode_rate_limit_response(answer, environment_.scratch.headers, body);
+  reply({.status = status, .content_type = kJson, .allow = {}, .no_store = false}, now,
+        environment_.scratch.headers.fields());
+}
+
+// ---- answers
+
+void HttpConnection::reply(const Reply& reply, Time now, std::span<const front::Header> fields) {
+  environment_.metrics.add(metrics::Counter::http_requests);
+  const std::string& body = environment_.scratch.body;
+  const bool last = !keep_alive_ || drains_ || environment_.draining;
+  ResponseHead head{.status = reply.status,
+                    .content_type = reply.content_type,
+                    .content_length = body.size(),
+                    .date = environment_.scratch.date.text(now.utc),
+                    .allow = reply.allow,
+                    .connection = ConnectionField::none,
+                    .no_store = reply.no_store};
+  if (last) {
+    head.connection = ConnectionField::close;
+  } else if (!reader_.head().http_1_1) {
+    head.connection = ConnectionField::keep_alive;
+  }
+  append_output({}, now);
+  append_head(head, fields, output_);
+  if (reader_.head().method != Method::head) output_ += body;
+  if (last) {
+    close(true);
+  } else {
+    reader_.next();
+  }
+}
+
+void HttpConnection::reply_error(unsigned status, std::string_view code, std::string_view message, Time now,
+                                 std::string_view allow) {
+  environment_.metrics.add(metrics::Counter::http_errors);
+  std::string& body = environment_.scratch.body;
+  body.clear();
+  encode_error(code, message, body);
+  body += '\n';
+  reply({.status = status, .content_type = kJson, .allow = allow, .no_store = false}, now);
+}
+
+void HttpConnection::close(bool lingering) {
+  state_ = State::closing;
+  lingers_ = lingering && !input_ended_;
+}
+
+// ---- output
+
+void HttpConnection::append_output(std::string_view bytes, Time now) {
+  if (output_.empty()) taken_since_ = now.steady;
+  output_ += bytes;
+}
+
+void HttpConnection::sent(std::size_t count, Time now) {
+  taken_since_ = now.steady;
+  output_sent_ += count;
+  if (output_sent_ < output_.size()) return;
+  consume(output_, output_.size());
+  output_sent_ = 0;
+  if (state_ == State::closing) phase_since_ = now.steady;  // lingering begins
+  if (!input_.empty() || input_ended_) work(now);
+}
+
+// ---- time
+
+std::int64_t HttpConnection::deadline() const {
+  const HttpOptions& options = environment_.context.options;
+  std::int64_t at = kNever;
+  if (!output().empty()) at = taken_since_ + options.write_timeout.count();
+  if (state_ == State::closing)
+    return lingers_ && output().empty() ? phase_since_ + options.linger_timeout.count() : at;
+  if (state_ == State::deciding) return at;
+  switch (phase_) {
+    case RequestReader::Phase::idle:
+      return std::min(at, phase_since_ + options.idle_timeout.count());
+    case RequestReader::Phase::head:
+      return std::min(at, phase_since_ + options.head_timeout.count());
+    case RequestReader::Phase::body:
+      return std::min(at, phase_since_ + options.body_timeout.count());
+    case RequestReader::Phase::done:
+      break;
+  }
+  return at;
+}
+
+void HttpConnection::expire(Time now) {
+  if (now.steady < deadline()) return;
+  if (state_ == State::closing || !output().empty()) {
+    aborted_ = true;
+    return;
+  }
+  if (phase_ == RequestReader::Phase::idle) return close(false);
+  keep_alive_ = false;
+  reply_error(408, "request_timeout",
+              phase_ == RequestReader::Phase::head ? "the head of the request did not come in time"
+                                                   : "the body of the request did not come in time",
+              now);
+}
+
+void HttpConnection::drain() {
+  drains_ = true;
+  if (state_ == State::reading && phase_ == RequestReader::Phase::idle && input_.empty()) close(false);
+}
+
+}  // namespace sluice::http

@@ -1,0 +1,158 @@
+// One HTTP/1.1 connection without its socket: bytes in, bytes out, deadlines as values.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "front/headers.h"
+#include "front/http/http_context.h"
+#include "front/http/request_batch.h"
+#include "front/http/request_reader.h"
+#include "front/http/response.h"
+#include "limiter/call.h"
+#include "metrics/metrics.h"
+#include "policy/snapshot_holder.h"
+#include "sluice/clock.h"
+#include "store/store.h"
+
+namespace sluice::http {
+
+/// Buffers that all connections of one thread share, as only one of them works at a time.
+struct Scratch {
+  RequestBatch batch;
+  std::string body;
+  front::HeaderList headers;
+  DateCache date;
+};
+
+/// What a connection works with; all of it is its thread's and outlives it.
+struct Environment {
+  const HttpContext& context;
+  policy::SnapshotReader& policy;
+  store::Store& store;
+  metrics::Shard& metrics;
+  const Clock& clock;
+  const bool& draining;
+  Scratch& scratch;
+};
+
+/// Answers come in the order of their requests. While a store has yet to answer one, those behind it wait unread; so do
+/// they while more than `max_unsent` bytes of answers have not been taken. Not thread-safe.
+///
+/// The owner: feeds what the peer sends while wants_input(), sends output() whenever there is some and reports it by
+/// sent(), and ends the connection once finished(). After each of these it looks at deadline().
+class HttpConnection final : private limiter::Call::Owner {
+ public:
+  class Host {
+   public:
+    /// A store has answered a request that was waiting: output(), wants_input() and finished() may have changed.
+    virtual void resumed() = 0;
+
+   protected:
+    ~Host() = default;
+  };
+
+  HttpConnection(const Environment& environment, Host& host, Time now);
+  ~HttpConnection();
+  HttpConnection(const HttpConnection&) = delete;
+  HttpConnection& operator=(const HttpConnection&) = delete;
+
+  /// Takes what the peer has sent, of any length. Bytes after the end of the conversation are dropped.
+  void feed(std::string_view bytes, Time now);
+  /// The peer will send no more. What it has asked completely is still answered.
+  void end_of_input(Time now);
+  [[nodiscard]] bool wants_input() const;
+
+  [[nodiscard]] std::string_view output() const { return std::string_view(output_).substr(output_sent_); }
+  /// The first `count` bytes of output() were taken by the peer.
+  void sent(std::size_t count, Time now);
+
+  /// Everything is said and sent: no more output will come. The owner shuts its sending side.
+  [[nodiscard]] bool finished() const { return state_ == State::closing && output().empty(); }
+  /// finished(), and the peer may be sending still: closing at once could destroy the last answer on its way, so read
+  /// on and drop until the peer ends or deadline() has passed.
+  [[nodiscard]] bool lingers() const { return lingers_; }
+
+  /// When expire() must be called, in steady nanoseconds; INT64_MAX: never.
+  [[nodiscard]] std::int64_t deadline() const;
+  /// To be called at or after the deadline. Afterwards the owner sends what output there is and ends if `aborted()`.
+  void expire(Time now);
+  /// The peer is beyond waiting for: end now, whatever is unsent.
+  [[nodiscard]] bool aborted() const { return aborted_; }
+
+  /// Answers what has been read of, then ends.
+  void drain();
+
+ private:
+  enum class State : std::uint8_t { reading, deciding, closing };
+  enum class Route : std::uint8_t { none, check, json, health, metrics, index };
+  struct Reply {
+    unsigned status = 200;
+    std::string_view content_type;
+    std::string_view allow;
+    bool no_store = false;
+  };
+
+  void answered(limiter::Call& call) override;
+
+  void work(Time now);
+  void work_on(std::string_view& bytes, Time now);
+  void head_read(Time now);
+  void enter_phase(Time now);
+  void serve(Time now);
+  void serve_check(Time now);
+  void serve_json(Time now);
+  void serve_health(Time now);
+  void decide(Time now);
+  void answer_decided(Time now);
+  void answer_check(Time now);
+  void answer_json(Time now);
+  [[nodiscard]] bool answer_problem(limiter::Answer::Problem problem, Time now);
+  void render_headers(const limiter::Answer& answer);
+
+  [[nodiscard]] limiter::Call& call(std::size_t index);
+  void release_calls();
+
+  /// Sends scratch.body as the answer to the present request.
+  void reply(const Reply& reply, Time now, std::span<const front::Header> fields = {});
+  void reply_error(unsigned status, std::string_view code, std::string_view message, Time now,
+                   std::string_view allow = {});
+  /// Notes when output begins to wait for the peer.
+  void append_output(std::string_view bytes, Time now);
+  void close(bool lingering);
+
+  [[nodiscard]] Route find_route(std::string_view path) const;
+
+  Environment environment_;
+  Host& host_;
+  RequestReader reader_;
+  std::string input_;  ///< read, not yet used
+  std::string output_;
+  std::size_t output_sent_ = 0;
+
+  State state_ = State::reading;
+  Route route_ = Route::none;
+  bool is_array_ = false;
+  bool input_ended_ = false;
+  bool lingers_ = false;
+  bool drains_ = false;
+  bool aborted_ = false;
+  bool keep_alive_ = true;  ///< after the present request
+
+  limiter::Call call_;
+  std::vector<std::unique_ptr<limiter::Call>> more_calls_;  ///< for the second and later requests of an array
+  std::size_t calls_ = 0;
+  std::size_t pending_ = 0;
+
+  RequestReader::Phase phase_ = RequestReader::Phase::idle;
+  std::int64_t phase_since_ = 0;  ///< steady; when the present phase of reading, or closing, began
+  std::int64_t taken_since_ = 0;  ///< steady; when the peer last took output, or output began to wait
+};
+
+}  // namespace sluice::http

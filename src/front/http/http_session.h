@@ -1,0 +1,15 @@
+// HTTP/1.1 on a socket: bytes in, bytes out and time-outs; all of the protocol is HttpConnection's.
+#pragma once
+
+#include <boost/asio/ip/tcp.hpp>
+
+#include "front/http/http_context.h"
+#include "server/worker.h"
+
+namespace sluice::http {
+
+/// Serves an accepted connection. The session lists itself in `worker.sessions` and lives until the connection ends.
+/// To be called on the worker's thread; `context` must outlive the worker's sessions.
+void start_http_session(server::Worker& worker, boost::asio::ip::tcp::socket socket, const HttpContext& context);
+
+}  // namespace sluice::http

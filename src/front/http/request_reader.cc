@@ -1,0 +1,278 @@
+#include "front/http/request_reader.h"
+
+#include <algorithm>
+#include <boost/asio/buffer.hpp>
+#include <boost/beast/http/basic_parser.hpp>
+#include <boost/beast/http/error.hpp>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "front/http/accept.h"
+#include "front/http/ascii.h"
+
+namespace sluice::http {
+namespace {
+
+namespace beast_http = boost::beast::http;
+
+using ErrorCode = boost::beast::error_code;
+using BeastView = boost::beast::string_view;
+
+constexpr std::size_t kMaxTarget = 8 * 1024;
+
+std::string_view to_view(BeastView text) { return {text.data(), text.size()}; }
+
+/// "/a/b" of "/a/b?c" and of "http://host/a/b?c".
+std::string_view path_of(std::string_view target) {
+  if (const std::size_t scheme = target.find("://"); !target.starts_with('/') && scheme != std::string_view::npos) {
+    const std::size_t slash = target.find_first_of("/?", scheme + 3);
+    if (slash == std::string_view::npos || target[slash] == '?') return "/";
+    target.remove_prefix(slash);
+  }
+  return target.substr(0, target.find_first_of("?#"));
+}
+
+/// Of everything that Beast found wrong.
+RequestFault describe(const ErrorCode& error, bool in_body) {
+  if (error == beast_http::error::bad_method) return {400, "malformed request line: bad method"};
+  if (error == beast_http::error::bad_target) return {400, "malformed request line: bad target"};
+  if (error == beast_http::error::bad_version) return {505, "only HTTP/1.0 and HTTP/1.1 are spoken here"};
+  if (error == beast_http::error::bad_field) return {400, "malformed header field name"};
+  if (error == beast_http::error::bad_value) return {400, "malformed header field value"};
+  if (error == beast_http::error::bad_content_length) return {400, "malformed or conflicting Content-Length"};
+  if (error == beast_http::error::multiple_content_length) return {400, "more than one Content-Length"};
+  if (error == beast_http::error::bad_transfer_encoding) return {400, "conflicting Transfer-Encoding"};
+  if (error == beast_http::error::bad_chunk) return {400, "malformed chunk"};
+  if (error == beast_http::error::bad_chunk_extension) return {400, "malformed chunk extension"};
+  if (error == beast_http::error::body_limit) return {413, "the body is too large"};
+  if (error == beast_http::error::header_limit) return {431, "a folded header field is too large"};
+  return in_body ? RequestFault{400, "malformed chunked body"} : RequestFault{400, "malformed request head"};
+}
+
+}  // namespace
+
+/// Takes the facts out of Beast's events; what it does not check, or not strictly enough, is checked here.
+class RequestReader::Parser final : public beast_http::basic_parser<true> {
+ public:
+  Parser(RequestHead& head, std::string& chunks, const HttpOptions& options)
+      : head_(head), chunks_(chunks), max_fields_(options.max_fields) {
+    header_limit(std::numeric_limits<std::uint32_t>::max());  // the reader's own count does not depend on the pieces
+    body_limit(options.max_body);
+  }
+
+  [[nodiscard]] const std::optional<RequestFault>& fault() const { return fault_; }
+
+ private:
+  void refuse(RequestFault fault, ErrorCode& error) {
+    fault_ = fault;
+    error = beast_http::error::bad_value;
+  }
+
+  void on_request_impl(beast_http::verb method, BeastView, BeastView target, int version, ErrorCode& error) override {
+    if (target.size() > kMaxTarget) return refuse({414, "the request target is longer than 8 KiB"}, error);
+    head_.path.assign(path_of(to_view(target)));
+    head_.http_1_1 = version == 11;
+    switch (method) {
+      case beast_http::verb::get:
+        head_.method = Method::get;
+        break;
+      case beast_http::verb::head:
+        head_.method = Method::head;
+        break;
+      case beast_http::verb::post:
+        head_.method = Method::post;
+        break;
+      default:
+        head_.method = Method::other;
+    }
+  }
+
+  void on_response_impl(int, BeastView, int, ErrorCode&) override {}
+
+  void on_field_impl(beast_http::field name, BeastView, BeastView value, ErrorCode& error) override;
+
+  void on_header_impl(ErrorCode& error) override {
+    in_trailer_ = true;
+    if (head_.http_1_1 && !has_host_) refuse({400, "HTTP/1.1 needs a Host header field"}, error);
+  }
+
+  void on_body_init_impl(const boost::optional<std::uint64_t>&, ErrorCode&) override {}
+  std::size_t on_body_impl(BeastView body, ErrorCode&) override { return body.size(); }
+  void on_chunk_header_impl(std::uint64_t, BeastView, ErrorCode&) override {}
+  std::size_t on_chunk_body_impl(std::uint64_t, BeastView body, ErrorCode&) override {
+    chunks_.append(body.data(), body.size());
+    return body.size();
+  }
+  void on_finish_impl(ErrorCode&) override {}
+
+  RequestHead& head_;
+  std::string& chunks_;
+  std::size_t max_fields_;
+  std::size_t fields_ = 0;
+  bool in_trailer_ = false;
+  bool has_host_ = false;
+  bool has_length_ = false;
+  bool has_encoding_ = false;
+  AcceptPreference accept_;
+  std::optional<RequestFault> fault_;
+};
+
+void RequestReader::Parser::on_field_impl(beast_http::field name, BeastView, BeastView beast_value, ErrorCode& error) {
+  if (++fields_ > max_fields_) return refuse({431, "too many header fields"}, error);
+  if (in_trailer_) return;
+  const std::string_view value = to_view(beast_value);
+  switch (name) {
+    case beast_http::field::host:
+      if (std::exchange(has_host_, true)) refuse({400, "more than one Host"}, error);
+      break;
+    case beast_http::field::content_length:
+      if (std::exchange(has_length_, true) || value.find(',') != std::string_view::npos) {
+        refuse({400, "more than one Content-Length"}, error);
+      }
+      break;
+    case beast_http::field::transfer_encoding:
+      if (!head_.http_1_1) return refuse({400, "Transfer-Encoding in HTTP/1.0"}, error);
+      if (std::exchange(has_encoding_, true) || !equal_ignoring_case(value, "chunked")) {
+        refuse({501, "no Transfer-Encoding but chunked is understood"}, error);
+      }
+      break;
+    case beast_http::field::content_encoding:
+      if (!equal_ignoring_case(value, "identity")) refuse({415, "no Content-Encoding is understood"}, error);
+      break;
+    case beast_http::field::expect:
+      if (!equal_ignoring_case(value, "100-continue")) return refuse({417, "unknown expectation"}, error);
+      head_.expects_continue = head_.http_1_1;
+      break;
+    case beast_http::field::accept:
+      accept_.add(value);
+      head_.wants_problem = accept_.wants_problem();
+      break;
+    default:
+      break;
+  }
+}
+
+struct RequestReader::Impl {
+  explicit Impl(const HttpOptions& the_options) : options(the_options) { start(); }
+
+  void start() {
+    constexpr std::size_t kept = 4096;
+    if (chunks.capacity() > kept) chunks = {};
+    if (head.path.capacity() > kept) head.path = {};
+    chunks.clear();
+    std::string path = std::move(head.path);
+    path.clear();
+    head = {};
+    head.path = std::move(path);
+    parser.emplace(head, chunks, options);
+    body = {};
+    read_bytes = 0;
+    phase = Phase::idle;
+  }
+
+  Event fail(RequestFault why) {
+    fault = why;
+    phase = Phase::done;
+    failed = true;
+    return Event::fault;
+  }
+
+  Event fail(const ErrorCode& error) {
+    return fail(parser->fault() ? *parser->fault() : describe(error, phase == Phase::body));
+  }
+
+  Event read_head(std::string_view& bytes);
+  Event read_chunks(std::string_view& bytes);
+  Event read_body(std::string_view& bytes);
+
+  const HttpOptions& options;
+  RequestHead head;
+  std::optional<Parser> parser;
+  std::string chunks;  ///< a chunked body, decoded
+  std::string_view body;
+  std::size_t read_bytes = 0;  ///< of this head, then of this chunked body as sent
+  std::uint64_t length = 0;    ///< of a body with Content-Length
+  RequestFault fault;
+  Phase phase = Phase::idle;
+  bool failed = false;
+};
+
+RequestReader::Event RequestReader::Impl::read_head(std::string_view& bytes) {
+  const std::size_t allowed = options.max_head - read_bytes;
+  const std::string_view slice = bytes.substr(0, allowed);
+  ErrorCode error;
+  const std::size_t used = parser->put(boost::asio::const_buffer(slice.data(), slice.size()), error);
+  bytes.remove_prefix(used);
+  read_bytes += used;
+  if (error == beast_http::error::need_more) {
+    if (slice.size() < allowed) return Event::need_more;
+    if (head.path.empty()) return fail({414, "the request target is longer than 8 KiB"});
+    return fail({431, "the request head is too large"});
+  }
+  if (error) return fail(error);
+  head.keep_alive = parser->keep_alive();
+  const auto content_length = parser->content_length();
+  length = content_length.value_or(0);
+  head.has_length = content_length.has_value() || parser->chunked();
+  head.has_body = parser->chunked() || length != 0;
+  read_bytes = 0;
+  phase = Phase::body;
+  return Event::head;
+}
+
+RequestReader::Event RequestReader::Impl::read_chunks(std::string_view& bytes) {
+  // Chunks of a byte each are six times as long as what they carry; extensions and trailers have to fit in besides.
+  const std::size_t most = 8 * options.max_body + options.max_head;
+  while (!parser->is_done()) {
+    const std::size_t allowed = most - read_bytes;
+    const std::string_view slice = bytes.substr(0, allowed);
+    if (slice.empty()) return allowed == 0 ? fail({413, "the chunked body is too large"}) : Event::need_more;
+    ErrorCode error;
+    const std::size_t used = parser->put(boost::asio::const_buffer(slice.data(), slice.size()), error);
+    bytes.remove_prefix(used);
+    read_bytes += used;
+    if (error == beast_http::error::need_more) {
+      if (slice.size() < allowed) return Event::need_more;
+      return fail({413, "the chunked body is too large"});
+    }
+    if (error) return fail(error);
+  }
+  body = chunks;
+  phase = Phase::done;
+  return Event::request;
+}
+
+RequestReader::Event RequestReader::Impl::read_body(std::string_view& bytes) {
+  if (head.has_body && length == 0) return read_chunks(bytes);
+  if (bytes.size() < length) return Event::need_more;
+  body = bytes.substr(0, length);
+  bytes.remove_prefix(body.size());
+  phase = Phase::done;
+  return Event::request;
+}
+
+RequestReader::RequestReader(const HttpOptions& options) : impl_(std::make_unique<Impl>(options)) {}
+RequestReader::~RequestReader() = default;
+
+RequestReader::Event RequestReader::read(std::string_view& bytes) {
+  Impl& impl = *impl_;
+  if (impl.failed) return Event::fault;
+  if (impl.phase == Phase::idle) {
+    while (bytes.starts_with("\r\n")) bytes.remove_prefix(2);  // some clients end a body with an empty line
+    if (bytes.empty() || bytes == "\r") return Event::need_more;
+    impl.phase = Phase::head;
+  }
+  return impl.phase == Phase::head ? impl.read_head(bytes) : impl.read_body(bytes);
+}
+
+void RequestReader::next() { impl_->start(); }
+
+const RequestHead& RequestReader::head() const { return impl_->head; }
+std::string_view RequestReader::body() const { return impl_->body; }
+const RequestFault& RequestReader::fault() const { return impl_->fault; }
+RequestReader::Phase RequestReader::phase() const { return impl_->phase; }
+
+}  // namespace sluice::http

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -39,10 +41,16 @@ struct SourceText {
   std::string text;
 };
 
+struct LoadOptions {
+  /// Says why a store cannot keep a limit exactly, or nothing. Called for each limit; what it says becomes an error at
+  /// the limit's place.
+  std::function<std::optional<std::string>(const Limit&)> refuse_limit;
+};
+
 /// Reads files and directories (every regular file directly in them that does not start with a dot). Never throws.
-[[nodiscard]] Loaded load(std::span<const std::filesystem::path> paths);
+[[nodiscard]] Loaded load(std::span<const std::filesystem::path> paths, const LoadOptions& options = {});
 /// The same from texts already read (tests, fuzzers, reload by content).
-[[nodiscard]] Loaded load_texts(std::span<const SourceText> texts);
+[[nodiscard]] Loaded load_texts(std::span<const SourceText> texts, const LoadOptions& options = {});
 
 class Domain;
 
@@ -65,8 +73,8 @@ class Policy {
   std::unique_ptr<Impl> impl_;
 };
 
-/// The rule for a limit that a request brings itself. Its identity holds the domain and unit, its key all of the
-/// entries.
+/// The rule for a limit that a request brings itself: a fixed window, as in envoyproxy/ratelimit; a unit that is
+/// unknown is a second. Its identity holds the domain and unit, its key all of the entries.
 [[nodiscard]] Rule make_override_rule(std::string_view domain, std::span<const Entry> entries,
                                       const LimitOverride& limit, std::string& key);
 

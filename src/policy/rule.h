@@ -10,6 +10,12 @@
 
 namespace sluice::policy {
 
+/// One level of the statistics' name of a rule that puts values of the request into it.
+struct MetricLevel {
+  std::string text;            ///< key, or key_value where the policy has one
+  bool runtime_value = false;  ///< key_ and the value that the request has
+};
+
 /// Immutable; owned by a Policy snapshot (or by the call, for limits that a request brings).
 struct Rule {
   store::CountedLimit counted;
@@ -20,6 +26,9 @@ struct Rule {
   std::uint32_t requests_per_unit = 0;  ///< as RateLimitService shows it
   Unit unit = Unit::unknown;            ///< as RateLimitService shows it; unknown when `period` is not one of its units
   std::string metric_path;              ///< key[_value].key[_value]… as in the statistics of envoyproxy/ratelimit
+  /// Empty unless `detailed_metric` or `value_to_metric` make the name depend on the request (see metric_path.h).
+  std::vector<MetricLevel> metric_levels;
+  std::string metadata;  ///< `metadata:` of the policy as a JSON object; empty when there is none
   std::string domain;
   std::uint32_t slot = 0;  ///< dense index of the rule in its snapshot, for per-rule counters
 

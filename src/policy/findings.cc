@@ -1,0 +1,86 @@
+#include "policy/findings.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <tuple>
+
+namespace sluice::policy {
+
+std::string Finding::to_string() const {
+  const std::string_view kind = severity == Severity::error ? "error" : "warning";
+  if (line == 0) return fmt::format("{}: {}: {}", file, kind, message);
+  return fmt::format("{}:{}:{}: {}: {}", file, line, column, kind, message);
+}
+
+void Findings::add(Finding::Severity severity, Position position, std::string message) {
+  if (severity == Finding::Severity::error) ++errors_;
+  if (findings_.size() == kMost) {
+    ++left_out_;
+    return;
+  }
+  findings_.push_back({severity, file_, position.line, position.column, std::move(message)});
+}
+
+void Findings::drain_to(std::vector<Finding>& out) {
+  std::ranges::stable_sort(findings_, {},
+                           [](const Finding& finding) { return std::tuple(finding.line, finding.column); });
+  out.insert(out.end(), std::make_move_iterator(findings_.begin()), std::make_move_iterator(findings_.end()));
+  if (left_out_ > 0) {
+    const auto severity = errors_ > 0 ? Finding::Severity::error : Finding::Severity::warning;
+    out.push_back({severity, file_, 0, 0, fmt::format("{} more findings are not shown", left_out_)});
+  }
+  findings_.clear();
+}
+
+std::string quote(std::string_view text) {
+  static constexpr std::size_t kLongest = 60;
+  std::string out = "\"";
+  std::string_view shown = text;
+  if (text.size() > kLongest) {
+    std::size_t cut = kLongest;
+    while (cut > 0 && (static_cast<unsigned char>(text[cut]) & 0xC0U) == 0x80U) --cut;
+    shown = text.substr(0, cut);
+  }
+  for (const char c : shown) {
+    if (c == '\n') {
+      out += "\\n";
+    } else if (c == '\t') {
+      out += "\\t";
+    } else if (c == '"' || c == '\\') {
+      out += {'\\', c};
+    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) {
+      out += fmt::format("\\x{:02x}", static_cast<unsigned>(static_cast<unsigned char>(c)));
+    } else {
+      out += c;
+    }
+  }
+  out += shown.size() < text.size() ? "…\"" : "\"";
+  return out;
+}
+
+std::string described(const YamlNode& node) {
+  switch (node.kind) {
+    case YamlNode::Kind::null:
+      return "nothing";
+    case YamlNode::Kind::sequence:
+      return "a list";
+    case YamlNode::Kind::map:
+      return "a map";
+    case YamlNode::Kind::scalar:
+      break;
+  }
+  switch (resolve_scalar(node).type) {
+    case YamlScalar::Type::null:
+      return "nothing";
+    case YamlScalar::Type::boolean:
+    case YamlScalar::Type::integer:
+    case YamlScalar::Type::floating:
+      return node.text.size() <= 40 ? node.text : node.text.substr(0, 40) + "…";
+    case YamlScalar::Type::string:
+      break;
+  }
+  return (node.plain ? "the text " : "the quoted text ") + quote(node.text);
+}
+
+}  // namespace sluice::policy

@@ -1,0 +1,283 @@
+// Policy files → a snapshot.
+#include <fmt/format.h>
+
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "policy/field_reader.h"
+#include "policy/findings.h"
+#include "policy/glob.h"
+#include "policy/identity.h"
+#include "policy/limit_reader.h"
+#include "policy/metric_path.h"
+#include "policy/place_names.h"
+#include "policy/policy.h"
+#include "policy/policy_builder.h"
+#include "policy/yaml_to_json.h"
+#include "policy/yaml_tree.h"
+
+namespace sluice::policy {
+namespace {
+
+/// One level on the way to a limit.
+struct Level {
+  std::string_view key;
+  std::string_view value;
+  bool share = false;
+  bool value_to_metric = false;
+
+  [[nodiscard]] std::string composite() const {
+    return value.empty() ? std::string(key) : fmt::format("{}_{}", key, value);
+  }
+  /// The text in place of which requests have one of their own.
+  [[nodiscard]] std::string_view open_part() const { return value.empty() ? key : value; }
+  /// Does more than one pair of key and value match?
+  [[nodiscard]] bool is_open() const { return value.empty() || is_pattern(); }
+  [[nodiscard]] bool is_pattern() const { return Glob::is_pattern(key) || Glob::is_pattern(value); }
+};
+
+/// Where a domain was first seen.
+struct DomainPlace {
+  std::string file;
+  Position position;
+};
+
+using DomainPlaces = std::unordered_map<std::string, DomainPlace>;
+
+/// Reads one file's document into the builder.
+class FileLoader {
+ public:
+  FileLoader(const LoadOptions& options, Findings& findings, DomainPlaces& domains, PolicyBuilder& builder)
+      : options_(options), findings_(findings), domains_(domains), builder_(builder) {}
+
+  void load(std::string_view text) {
+    YamlTree tree;
+    if (const auto problem = YamlTree::parse(text, tree)) {
+      findings_.error(problem->position, problem->message);
+      return;
+    }
+    const auto& documents = tree.documents();
+    if (documents.empty()) {
+      findings_.error({}, "the file is empty; expected a `domain` and its `descriptors`");
+      return;
+    }
+    if (documents.size() > 1) {
+      findings_.error(
+          documents[1]->position,
+          fmt::format("expected one YAML document, found {}; give each domain a file of its own", documents.size()));
+      return;
+    }
+    read_root(*documents.front());
+  }
+
+ private:
+  void read_root(const YamlNode& root) {
+    if (root.kind != YamlNode::Kind::map) {
+      findings_.error(root.position,
+                      fmt::format("expected a map with a `domain` and its `descriptors`, found {}", described(root)));
+      return;
+    }
+    const FieldReader fields(root, findings_);
+    if (fields.find("apiVersion") != nullptr && fields.find("kind") != nullptr) {
+      findings_.error(
+          root.position,
+          "this is a Kubernetes object; expected the policy itself. Mount the ConfigMap and give its directory, or "
+          "save each entry of its `data` as a file");
+      return;
+    }
+    check_names(fields, Place::root, findings_);
+    read_domain(root, fields);
+    on_store_failure_ = read_on_store_failure(fields, findings_).value_or(OnStoreFailure::local);
+    read_level(fields, builder_.add_domain(domain_));
+    check_replaced_names();
+  }
+
+  void read_domain(const YamlNode& root, const FieldReader& fields) {
+    const Field* field = fields.find("domain");
+    domain_ = fields.text("domain").value_or("");
+    const Position position = field != nullptr ? field->value->position : root.position;
+    if (domain_.empty()) {
+      const bool has_wrong_type = field != nullptr && field->value->kind != YamlNode::Kind::scalar;
+      if (!has_wrong_type) findings_.error(position, "`domain` must be a name, found none");
+      return;
+    }
+    const auto [first, is_new] = domains_.emplace(domain_, DomainPlace{findings_.file(), position});
+    if (is_new) return;
+    const DomainPlace& other = first->second;
+    findings_.error(position, fmt::format("the domain {} is already that of {}:{}:{}; a domain is one file",
+                                          quote(domain_), other.file, other.position.line, other.position.column));
+  }
+
+  /// The `descriptors` below a level.
+  void read_level(const FieldReader& fields, NodeId parent) {
+    std::unordered_map<std::string, Position> composites;
+    for (const YamlNode* descriptor : fields.maps("descriptors")) read_descriptor(*descriptor, parent, composites);
+  }
+
+  void read_descriptor(const YamlNode& map, NodeId parent, std::unordered_map<std::string, Position>& composites) {
+    const FieldReader fields(map, findings_);
+    check_names(fields, Place::descriptor, findings_);
+    Level level;
+    level.key = fields.text("key").value_or("");
+    level.value = fields.text("value").value_or("");
+    level.share = fields.boolean("share_threshold").value_or(false);
+    level.value_to_metric = fields.boolean("value_to_metric").value_or(false);
+    if (level.key.empty()) {
+      const Field* key = fields.find("key");
+      const bool has_wrong_type = key != nullptr && key->value->kind != YamlNode::Kind::scalar;
+      if (!has_wrong_type) {
+        findings_.error(key != nullptr ? key->value->position : map.position, "a descriptor needs a `key`, found none");
+      }
+    } else if (!check_composite(level, map, composites)) {
+      level.key = {};
+    }
+    if (level.share && !level.is_pattern()) {
+      findings_.error(fields.find("share_threshold")->key->position,
+                      fmt::format("`share_threshold` is for patterns: expected a `*` in the key or value, found {}",
+                                  quote(level.composite())));
+    }
+    // Go on below even a descriptor that is wrong, so that all errors are found at once.
+    const NodeId node = level.key.empty() ? builder_.add_level(parent, spare_key(), {})
+                                          : builder_.add_level(parent, level.key, level.value);
+    path_.push_back(level);
+    read_rule(fields, node);
+    read_level(fields, node);
+    path_.pop_back();
+  }
+
+  /// False, and a finding, when another descriptor of this level goes by the same name.
+  bool check_composite(const Level& level, const YamlNode& map, std::unordered_map<std::string, Position>& composites) {
+    const auto [first, is_new] = composites.emplace(level.composite(), map.position);
+    if (is_new) return true;
+    findings_.error(map.position, fmt::format("the descriptor {} is already on this level, at line {}",
+                                              quote(level.composite()), first->second.line));
+    return false;
+  }
+
+  /// A key for a level that cannot be built; its policy is never used.
+  std::string_view spare_key() { return spare_keys_.emplace_back(std::to_string(spare_keys_.size())); }
+
+  void read_rule(const FieldReader& fields, NodeId node) {
+    const bool shadow = fields.boolean("shadow_mode").value_or(false);
+    const bool quota = fields.boolean("quota_mode").value_or(false);
+    const bool detailed = fields.boolean("detailed_metric").value_or(false);
+    const Field* limit = fields.find("rate_limit");
+    warn_of_idle_switches(fields, limit == nullptr, shadow, quota, detailed);
+    if (limit == nullptr) return;
+    if (limit->value->kind != YamlNode::Kind::map) {
+      findings_.error(limit->value->position,
+                      fmt::format("`rate_limit` must be a map, found {}", described(*limit->value)));
+      return;
+    }
+    std::optional<LimitText> text = read_limit(*limit->value, options_, findings_);
+    if (!text) return;
+    for (const std::string& name : text->replaces) replaced_.emplace_back(name, limit->value->position);
+    if (!text->name.empty()) names_.insert(text->name);
+    add_rule(std::move(*text),
+             shadow  ? store::Enforcement::shadow
+             : quota ? store::Enforcement::quota
+                     : store::Enforcement::enforce,
+             detailed, metadata_of(fields), node);
+  }
+
+  void warn_of_idle_switches(const FieldReader& fields, bool no_limit, bool shadow, bool quota, bool detailed) {
+    const auto warn = [&](std::string_view name, std::string_view why) {
+      findings_.warning(fields.find(name)->key->position, fmt::format("`{}` does nothing {}", name, why));
+    };
+    if (no_limit) {
+      if (shadow) warn("shadow_mode", "without a `rate_limit` beside it");
+      if (quota) warn("quota_mode", "without a `rate_limit` beside it");
+      if (detailed) warn("detailed_metric", "without a `rate_limit` beside it");
+      if (fields.find("metadata") != nullptr) warn("metadata", "without a `rate_limit` beside it");
+    } else if (shadow && quota) {
+      warn("quota_mode", "beside `shadow_mode`");
+    }
+    if (detailed && path_.back().value_to_metric) warn("value_to_metric", "beside `detailed_metric`");
+  }
+
+  std::string metadata_of(const FieldReader& fields) {
+    const Field* field = fields.find("metadata");
+    if (field == nullptr) return {};
+    if (field->value->kind != YamlNode::Kind::map) {
+      findings_.error(field->value->position,
+                      fmt::format("`metadata` must be a map, found {}", described(*field->value)));
+      return {};
+    }
+    std::string json;
+    append_json(*field->value, json);
+    return json;
+  }
+
+  void add_rule(LimitText text, store::Enforcement enforcement, bool detailed, std::string metadata, NodeId node) {
+    Rule rule;
+    std::vector<PathStep> steps;
+    std::vector<KeyLevel> key_levels;
+    std::string metric_path;
+    bool has_runtime_value = false;
+    for (const Level& level : path_) {
+      steps.push_back({level.key, level.value});
+      key_levels.push_back({.with_key = Glob::is_pattern(level.key),
+                            .shared = std::string(level.share ? level.open_part() : std::string_view{})});
+      const std::string name = level.composite();
+      metric_path += metric_path.empty() ? name : "." + name;
+      const bool runtime = level.is_open() && !level.share && (detailed || level.value_to_metric);
+      rule.metric_levels.push_back({name, runtime});
+      has_runtime_value = has_runtime_value || runtime;
+    }
+    if (!has_runtime_value) rule.metric_levels.clear();
+    rule.counted.numbers = text.numbers;
+    rule.counted.identity = make_identity(domain_, steps, text.numbers.algorithm);
+    rule.counted.on_store_failure = text.on_store_failure.value_or(on_store_failure_);
+    rule.enforcement = enforcement;
+    rule.unlimited = text.unlimited;
+    rule.name = std::move(text.name);
+    rule.replaces = std::move(text.replaces);
+    rule.requests_per_unit = text.requests_per_unit;
+    rule.unit = text.unit;
+    rule.metric_path = clean_metric_name(metric_path);
+    rule.metadata = std::move(metadata);
+    rule.domain = domain_;
+    builder_.set_rule(node, std::move(rule), std::move(key_levels));
+  }
+
+  void check_replaced_names() {
+    for (const auto& [name, position] : replaced_) {
+      if (names_.contains(name)) continue;
+      findings_.warning(position,
+                        fmt::format("`replaces` names {}, but no limit of this domain is named so", quote(name)));
+    }
+  }
+
+  const LoadOptions& options_;
+  Findings& findings_;
+  DomainPlaces& domains_;
+  PolicyBuilder& builder_;
+  std::string domain_;
+  OnStoreFailure on_store_failure_ = OnStoreFailure::local;
+  std::vector<Level> path_;
+  std::vector<std::string> spare_keys_;
+  std::unordered_set<std::string> names_;
+  std::vector<std::pair<std::string, Position>> replaced_;
+};
+
+}  // namespace
+
+Loaded load_texts(std::span<const SourceText> texts, const LoadOptions& options) {
+  Loaded loaded;
+  PolicyBuilder builder;
+  DomainPlaces domains;
+  bool has_errors = false;
+  for (const SourceText& text : texts) {
+    Findings findings(text.name);
+    FileLoader(options, findings, domains, builder).load(text.text);
+    has_errors = has_errors || findings.errors() > 0;
+    findings.drain_to(loaded.findings);
+  }
+  if (!has_errors) loaded.policy = builder.build();
+  return loaded;
+}
+
+}  // namespace sluice::policy

@@ -1,0 +1,173 @@
+#include "policy/policy.h"
+
+#define XXH_INLINE_ALL  // the calls are a few ns each
+#include <xxhash.h>
+
+#include <algorithm>
+#include <boost/unordered/unordered_flat_map.hpp>
+#include <deque>
+#include <limits>
+
+#include "policy/glob.h"
+#include "policy/key_encoding.h"
+#include "policy/policy_builder.h"
+#include "store/limit_ids.h"
+
+namespace sluice::policy {
+
+class Domain {
+ public:
+  explicit Domain(NodeId domain_root) : root(domain_root) {}
+  NodeId root;
+};
+
+namespace {
+
+/// The way from a level to one below it. An empty value is the bare key.
+struct Edge {
+  NodeId parent = 0;
+  std::string_view key;
+  std::string_view value;
+  std::uint64_t hash = 0;  ///< of all three
+  friend bool operator==(const Edge& a, const Edge& b) {
+    return a.hash == b.hash && a.parent == b.parent && a.key == b.key && a.value == b.value;
+  }
+};
+
+struct EdgeHash {
+  using is_avalanching = void;
+  std::size_t operator()(const Edge& edge) const { return edge.hash; }
+};
+
+std::uint64_t hash_key(NodeId parent, std::string_view key) {
+  return XXH3_64bits_withSeed(key.data(), key.size(), parent);
+}
+std::uint64_t hash_value(std::uint64_t of_key, std::string_view value) {
+  return XXH3_64bits_withSeed(value.data(), value.size(), of_key);
+}
+
+struct NameHash {
+  using is_transparent = void;
+  using is_avalanching = void;
+  std::size_t operator()(std::string_view name) const { return XXH3_64bits(name.data(), name.size()); }
+};
+
+struct Wildcard {
+  Glob key;
+  std::optional<Glob> value;  ///< none: any
+  NodeId child = 0;
+};
+
+struct Node {
+  const Rule* rule = nullptr;
+  bool has_levels_below = false;
+  std::vector<Wildcard> wildcards;   ///< of the level below, in file order
+  std::vector<KeyLevel> key_levels;  ///< of the rule; empty: all are plain
+};
+
+constexpr NodeId kNoNode = std::numeric_limits<NodeId>::max();
+
+}  // namespace
+
+struct Policy::Impl {
+  std::deque<std::string> texts;  ///< what the views in `edges` are of
+  std::vector<Node> nodes;
+  boost::unordered_flat_map<Edge, NodeId, EdgeHash> edges;
+  std::deque<Domain> domains;
+  boost::unordered_flat_map<std::string, const Domain*, NameHash, std::equal_to<>> domains_by_name;
+  std::deque<Rule> owned_rules;
+  std::vector<const Rule*> rules;
+
+  [[nodiscard]] NodeId find(NodeId parent, const Entry& entry) const {
+    const Node& node = nodes[parent];
+    if (!node.has_levels_below) return kNoNode;
+    const std::uint64_t of_key = hash_key(parent, entry.key);
+    if (!entry.value.empty()) {
+      const auto exact = edges.find(Edge{parent, entry.key, entry.value, hash_value(of_key, entry.value)});
+      if (exact != edges.end()) return exact->second;
+    }
+    for (const Wildcard& wildcard : node.wildcards) {
+      if (wildcard.key.matches(entry.key) && (!wildcard.value || wildcard.value->matches(entry.value))) {
+        return wildcard.child;
+      }
+    }
+    const auto bare = edges.find(Edge{parent, entry.key, {}, of_key});
+    return bare != edges.end() ? bare->second : kNoNode;
+  }
+};
+
+Policy::Policy() = default;
+Policy::~Policy() = default;
+
+const Domain* Policy::find_domain(std::string_view name) const {
+  const auto found = impl_->domains_by_name.find(name);
+  return found != impl_->domains_by_name.end() ? found->second : nullptr;
+}
+
+const Rule* Policy::match(const Domain& domain, std::span<const Entry> entries, std::string& key) const {
+  NodeId at = domain.root;
+  for (const Entry& entry : entries) {
+    at = impl_->find(at, entry);
+    if (at == kNoNode) return nullptr;
+  }
+  const Node& node = impl_->nodes[at];
+  if (node.rule == nullptr) return nullptr;
+  KeyWriter writer(key);
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const KeyLevel* level = node.key_levels.empty() ? nullptr : &node.key_levels[i];
+    if (level == nullptr || level->is_plain()) {
+      writer.add_value(entries[i].value);
+    } else if (!level->shared.empty()) {
+      writer.add_value(level->shared);
+    } else {
+      writer.add_pair(entries[i].key, entries[i].value);
+    }
+  }
+  writer.finish();
+  return node.rule;
+}
+
+std::span<const Rule* const> Policy::rules() const { return impl_->rules; }
+
+PolicyBuilder::PolicyBuilder() : impl_(std::make_unique<Policy::Impl>()) {}
+PolicyBuilder::~PolicyBuilder() = default;
+
+NodeId PolicyBuilder::add_domain(std::string_view name) {
+  const auto root = static_cast<NodeId>(impl_->nodes.size());
+  impl_->nodes.emplace_back();
+  impl_->domains_by_name.emplace(name, &impl_->domains.emplace_back(root));
+  return root;
+}
+
+NodeId PolicyBuilder::add_level(NodeId parent, std::string_view key, std::string_view value) {
+  const auto child = static_cast<NodeId>(impl_->nodes.size());
+  impl_->nodes.emplace_back();
+  Node& above = impl_->nodes[parent];
+  above.has_levels_below = true;
+  const std::string_view own_key = impl_->texts.emplace_back(key);
+  const std::string_view own_value = impl_->texts.emplace_back(value);
+  const std::uint64_t of_key = hash_key(parent, key);
+  // A pattern is also found by its own text, before the other patterns.
+  impl_->edges.emplace(Edge{parent, own_key, own_value, value.empty() ? of_key : hash_value(of_key, value)}, child);
+  if (Glob::is_pattern(key) || Glob::is_pattern(value)) {
+    above.wildcards.push_back({Glob(key), value.empty() ? std::nullopt : std::optional<Glob>(value), child});
+  }
+  return child;
+}
+
+void PolicyBuilder::set_rule(NodeId node, Rule rule, std::vector<KeyLevel> key_levels) {
+  rule.slot = static_cast<std::uint32_t>(impl_->rules.size());
+  impl_->rules.push_back(&impl_->owned_rules.emplace_back(std::move(rule)));
+  impl_->nodes[node].rule = impl_->rules.back();
+  if (!std::ranges::all_of(key_levels, &KeyLevel::is_plain)) impl_->nodes[node].key_levels = std::move(key_levels);
+}
+
+std::shared_ptr<const Policy> PolicyBuilder::build() {
+  // Only now, as an identity that has a number keeps it for the life of the process.
+  for (Rule& rule : impl_->owned_rules) rule.counted.id = store::limit_id(rule.counted.identity);
+  std::shared_ptr<Policy> policy(new Policy());
+  policy->impl_ = std::move(impl_);
+  return policy;
+}
+
+}  // namespace sluice::policy

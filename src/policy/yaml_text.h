@@ -1,0 +1,16 @@
+// The bytes of a YAML file, checked and with plain line ends.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "policy/yaml_tree.h"
+
+namespace sluice::policy {
+
+/// Copies `text` to `out` without a byte order mark and with \n at every line end. Refuses what is not UTF-8 and
+/// characters that YAML does not allow (the scanner would stop at some of them without a word).
+[[nodiscard]] std::optional<YamlProblem> normalise_yaml_text(std::string_view text, std::string& out);
+
+}  // namespace sluice::policy

@@ -1,15 +1,55 @@
 // What a store is asked to count.
 #pragma once
 
-#include <chrono>
+#include <atomic>
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <string_view>
 
 #include "sluice/limit.h"
 
 namespace sluice::store {
+
+/// What a store worked out of a limit's numbers. Shared; thread-safe.
+class Derived {
+ public:
+  Derived(const Derived&) = delete;
+  Derived& operator=(const Derived&) = delete;
+  /// One who shared it does so no longer.
+  virtual void release() const noexcept = 0;
+
+ protected:
+  Derived() = default;
+  ~Derived() = default;
+};
+
+/// The place beside a limit where the memory store keeps what it derived, so that no call has to look it up. A copy is
+/// empty: it is filled again on first use. Thread-safe but for assignment.
+class DerivedSlot {
+ public:
+  DerivedSlot() = default;
+  DerivedSlot(const DerivedSlot& /*other*/) noexcept {}
+  DerivedSlot& operator=(const DerivedSlot& other) noexcept {
+    if (this != &other) clear();
+    return *this;
+  }
+  ~DerivedSlot() { clear(); }
+
+  [[nodiscard]] const Derived* get() const { return derived_.load(std::memory_order_acquire); }
+  /// Takes over one share of `derived`; if another thread was first, releases it. Returns what the slot holds.
+  const Derived* fill(const Derived* derived) const {
+    const Derived* before = nullptr;
+    if (derived_.compare_exchange_strong(before, derived, std::memory_order_acq_rel)) return derived;
+    derived->release();
+    return before;
+  }
+
+ private:
+  void clear() {
+    if (const Derived* derived = derived_.exchange(nullptr, std::memory_order_acq_rel)) derived->release();
+  }
+  mutable std::atomic<const Derived*> derived_{nullptr};
+};
 
 /// A limit with an identity: what all its keys have in common. Immutable once made; a policy snapshot owns it.
 struct CountedLimit {
@@ -20,6 +60,7 @@ struct CountedLimit {
   /// Small number that stands for `identity` for the life of the process (see limit_ids.h).
   std::uint32_t id = 0;
   OnStoreFailure on_store_failure = OnStoreFailure::local;
+  DerivedSlot derived{};  ///< filled by the store; holds for the numbers at first use, so don't change them after it
 };
 
 /// How a charge that does not fit acts on its request.
@@ -34,9 +75,8 @@ enum class Enforcement : std::uint8_t {
 struct Charge {
   const CountedLimit* limit = nullptr;
   /// The descriptor's values, encoded by policy/key_encoding: printable, no spaces; the first value stands before the
-  /// first
-  /// '|'. At most 200 bytes.
-  std::string_view key;
+  /// first '|'. At most 200 bytes. (The memory store takes any bytes.)
+  std::string_view key{};
   std::uint64_t cost = 1;  ///< 0 … kMaxTokens
   Enforcement enforcement = Enforcement::enforce;
 };

@@ -1,0 +1,248 @@
+#include "store/memory/memory_store.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <bit>
+#include <cassert>
+#include <mutex>
+#include <new>
+#include <vector>
+
+#include "store/admission.h"
+#include "store/memory/live_limit.h"
+#include "store/memory/record.h"
+
+namespace sluice::store {
+namespace {
+
+using algorithm::CompiledLimit;
+using algorithm::Verdict;
+using algorithm::View;
+using memory::LiveLimit;
+using memory::Record;
+using memory::Shard;
+
+constexpr std::uint64_t kKeysPerShard = 2'048;
+constexpr std::size_t kPage = 4'096;
+
+bool is_fresh(const CompiledLimit::State& state) { return state.last == algorithm::kNeverSeen; }
+
+Decision without_figures(const CountedLimit& limit) {
+  Decision decision;
+  decision.allowed = limit.on_store_failure != OnStoreFailure::deny;
+  decision.source = decision.allowed ? Source::fallback_allow : Source::fallback_deny;
+  return decision;
+}
+
+}  // namespace
+
+MemoryStore::MemoryStore(std::uint64_t max_keys) {
+  assert(max_keys >= 1 && max_keys <= kMostKeys);
+  const auto shards = static_cast<std::uint32_t>(std::bit_floor(std::max<std::uint64_t>(1, max_keys / kKeysPerShard)));
+  const auto capacity = static_cast<std::uint32_t>(max_keys / shards);
+  // Whole pages each, so that a shard can give its own back.
+  const std::size_t stride = (capacity * sizeof(Record) + kPage - 1) / kPage * kPage;
+  shards_ = std::make_unique<Shard[]>(shards);
+  shard_mask_ = shards - 1;
+  memory_size_ = stride * shards;
+  memory_ = ::mmap(nullptr, memory_size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory_ == MAP_FAILED) throw std::bad_alloc();
+  for (std::uint32_t i = 0; i < shards; ++i) {
+    void* records = static_cast<char*>(memory_) + i * stride;
+    shards_[i].init(static_cast<Record*>(records), capacity, static_cast<std::uint32_t>(hash_(i, "eviction")));
+  }
+}
+
+MemoryStore::~MemoryStore() {
+  shards_.reset();
+  ::munmap(memory_, memory_size_);
+}
+
+Progress MemoryStore::check(Check& check, Time now) {
+  if (check.charges.size() == 1) {
+    check_one(check.charges.front(), check.decisions.front(), check.admitted, now);
+  } else {
+    check_many(check, now);
+  }
+  clean(now);
+  return Progress::answered;
+}
+
+void MemoryStore::check_one(const Charge& charge, Decision& decision, bool& admitted, Time now) {
+  const LiveLimit* limit = LiveLimit::of(*charge.limit);
+  if (limit == nullptr) {
+    decision = without_figures(*charge.limit);
+  } else {
+    const CompiledLimit& compiled = limit->compiled;
+    const std::int64_t instant = compiled.instant(now);
+    const std::uint64_t hash = hash_(limit->id, charge.key);
+    const auto slot_hash = static_cast<std::uint32_t>(hash);
+    Shard& shard = shards_[shard_of(hash)];
+    algorithm::Outcome outcome;
+    {
+      const std::scoped_lock lock(shard);
+      if (const std::uint32_t found = shard.find(slot_hash, *limit, charge.key); found != Shard::kNone) {
+        shard.bring_up_to_date(found, *limit, instant);
+        outcome = compiled.decide(shard[found].state, instant, charge.cost);
+      } else {
+        CompiledLimit::State state;
+        outcome = compiled.decide(state, instant, charge.cost);
+        if (!is_fresh(state)) {
+          shard.insert(slot_hash, *limit, charge.key, state, outcome.view.reset_after, now);
+        }
+      }
+    }
+    decision = compiled.decision(outcome);
+  }
+  admitted = decision.allowed || charge.enforcement == Enforcement::shadow;
+}
+
+/// One charge of several on its way.
+struct MemoryStore::Step {
+  const LiveLimit* limit = nullptr;  // null: cannot be judged
+  std::uint32_t shard = 0;
+  std::uint32_t hash = 0;
+  std::uint32_t record = Shard::kNone;
+  std::int64_t instant = 0;
+  CompiledLimit::State state;
+  Verdict verdict;
+};
+
+/// Holds the locks of several shards, taken in ascending order, each once.
+class MemoryStore::Locks {
+ public:
+  Locks(Shard* shards, std::vector<std::uint32_t>& numbers) : shards_(shards), numbers_(numbers) {
+    std::ranges::sort(numbers_);
+    numbers_.erase(std::ranges::unique(numbers_).begin(), numbers_.end());
+    for (const std::uint32_t number : numbers_) shards_[number].lock();
+  }
+  Locks(const Locks&) = delete;
+  Locks& operator=(const Locks&) = delete;
+  ~Locks() {
+    for (const std::uint32_t number : numbers_) shards_[number].unlock();
+  }
+
+ private:
+  Shard* shards_;
+  std::vector<std::uint32_t>& numbers_;
+};
+
+void MemoryStore::check_many(Check& check, Time now) {
+  // Kept by each thread so that a call allocates nothing.
+  thread_local std::vector<Step> steps;
+  thread_local std::vector<std::uint32_t> shard_numbers;
+  const std::size_t count = check.charges.size();
+  assert(check.decisions.size() == count);
+  steps.assign(count, Step{});
+  shard_numbers.clear();
+
+  for (std::size_t i = 0; i < count; ++i) {
+    Step& step = steps[i];
+    const Charge& charge = check.charges[i];
+    step.limit = LiveLimit::of(*charge.limit);
+    if (step.limit == nullptr) continue;
+    step.instant = step.limit->compiled.instant(now);
+    const std::uint64_t hash = hash_(step.limit->id, charge.key);
+    step.hash = static_cast<std::uint32_t>(hash);
+    step.shard = shard_of(hash);
+    shards_[step.shard].prefetch();
+    shard_numbers.push_back(step.shard);
+  }
+
+  Admission admission;
+  const Locks locks(shards_.get(), shard_numbers);
+  for (const Step& step : steps) {
+    if (step.limit != nullptr) shards_[step.shard].prefetch_index(step.hash);
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    Step& step = steps[i];
+    if (step.limit != nullptr) step.record = shards_[step.shard].find(step.hash, *step.limit, check.charges[i].key);
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    Step& step = steps[i];
+    const Charge& charge = check.charges[i];
+    if (step.limit == nullptr) {
+      check.decisions[i] = without_figures(*charge.limit);
+      admission.add(charge.enforcement, check.decisions[i].allowed);
+      continue;
+    }
+    if (step.record != Shard::kNone) {
+      Shard& shard = shards_[step.shard];
+      shard.bring_up_to_date(step.record, *step.limit, step.instant);
+      step.state = shard[step.record].state;
+    }
+    step.verdict = step.limit->compiled.judge(step.state, step.instant, charge.cost);
+    admission.add(charge.enforcement, step.verdict.fits);
+  }
+
+  check.admitted = admission.admitted();
+  for (std::size_t i = 0; i < count; ++i) {
+    Step& step = steps[i];
+    if (step.limit == nullptr) continue;
+    const CompiledLimit& compiled = step.limit->compiled;
+    const Charge& charge = check.charges[i];
+    if (!step.verdict.fits) {
+      compiled.count_denied(step.state, step.instant, charge.cost);
+    } else if (check.admitted) {
+      compiled.take(step.state, step.instant, charge.cost);
+    } else {
+      step.verdict.mark = Mark::none;  // nothing is taken, so it does not take the last token, nor has it a turn
+      step.verdict.delay = 0;
+    }
+    check.decisions[i] = compiled.decision(step.verdict, compiled.view(step.state, step.instant));
+    if (step.record != Shard::kNone) shards_[step.shard][step.record].state = step.state;
+  }
+  // New keys last: making room for them moves records.
+  for (std::size_t i = 0; i < count; ++i) {
+    const Step& step = steps[i];
+    if (step.limit == nullptr || step.record != Shard::kNone || is_fresh(step.state)) continue;
+    const std::int64_t life = step.limit->compiled.view(step.state, step.instant).reset_after;
+    shards_[step.shard].insert(step.hash, *step.limit, check.charges[i].key, step.state, life, now);
+  }
+}
+
+void MemoryStore::clean_some(Time now) {
+  const std::unique_lock cleaner(cleaning_, std::try_to_lock);
+  if (!cleaner.owns_lock()) return;
+  const std::uint32_t shards = shard_mask_ + 1;
+  const std::int64_t per_shard = std::max<std::int64_t>(1, Shard::kPass / shards);
+  if (!pass_begun_) {
+    pass_begun_ = true;
+    pass_start_ = now.steady;
+    cursor_ = 0;
+  }
+  // The pass should be here by now. A thread with an older clock finds it ahead and does little.
+  const std::int64_t elapsed = std::max<std::int64_t>(0, now.steady - pass_start_);
+  const auto target = static_cast<std::uint32_t>(std::min<std::int64_t>(shards, elapsed / per_shard + 1));
+  constexpr std::uint32_t step_into_shard = 8;
+  std::uint32_t steps = 0;
+  while (cursor_ < target && steps < kMaxSteps) {
+    Shard& shard = shards_[cursor_];
+    const std::scoped_lock lock(shard);
+    const Shard::Swept swept = shard.sweep(now, std::min<std::uint32_t>(256, kMaxSteps - steps));
+    steps += swept.steps + step_into_shard;
+    if (swept.done) ++cursor_;
+  }
+  std::int64_t due = cursor_ < target ? now.steady : pass_start_ + cursor_ * per_shard;
+  if (cursor_ == shards) {
+    pass_begun_ = false;
+    due = std::max(now.steady, pass_start_ + Shard::kPass);
+  }
+  clean_due_.store(due, std::memory_order_relaxed);
+}
+
+MemoryStore::Figures MemoryStore::figures() const {
+  Figures sum;
+  for (std::uint32_t i = 0; i <= shard_mask_; ++i) {
+    const Shard& shard = shards_[i];
+    sum.keys += shard.size();
+    sum.evicted += shard.evicted();
+    sum.expired += shard.expired();
+    sum.work += shard.work();
+    sum.bytes += shard.bytes() + sizeof(Shard);
+  }
+  return sum;
+}
+
+}  // namespace sluice::store

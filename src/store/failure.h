@@ -8,15 +8,15 @@ namespace sluice::store {
 
 enum class Failure : std::uint8_t {
   none,
-  timeout,        ///< no answer within the deadline; may have been charged
-  unreachable,    ///< no connection; not charged
-  lost,           ///< the connection broke with the answer outstanding; may have been charged
-  circuit_open,   ///< too many failures before: not asked; not charged
-  loading,        ///< the server is reading its data set (LOADING)
-  busy,           ///< the server is held by another script (BUSY)
-  out_of_memory,  ///< the server refuses writes (OOM)
-  read_only,      ///< the server is a replica now (READONLY)
-  no_permission,  ///< the user may not do what is needed (NOPERM)
+  timeout,            ///< no answer within the deadline; may have been charged
+  unreachable,        ///< no connection; not charged
+  lost,               ///< the connection broke with the answer outstanding; may have been charged
+  circuit_open,       ///< too many failures before: not asked; not charged
+  loading,            ///< the server is reading its data set (LOADING)
+  busy,               ///< the server is held by another script (BUSY)
+  out_of_memory,      ///< the server refuses writes (OOM)
+  read_only,          ///< the server is a replica now (READONLY)
+  no_permission,      ///< the user may not do what is needed (NOPERM)
   not_authenticated,  ///< NOAUTH, or user and password were refused
   wrong_type,         ///< a key holds another type (WRONGTYPE)
   foreign_value,      ///< a key holds a string that is not this limit's state

@@ -1,0 +1,17 @@
+# Run at build time by sluice_embed(): writes OUTPUT and HEADER out of PAIRS.
+get_filename_component(header_name "${HEADER}" NAME)
+set(declarations "#pragma once\n\n#include <string_view>\n\nnamespace ${NAMESPACE} {\n")
+set(definitions "#include \"${header_name}\"\n\nnamespace ${NAMESPACE} {\n")
+foreach(pair IN LISTS PAIRS)
+  string(REGEX REPLACE "=.*$" "" name "${pair}")
+  string(REGEX REPLACE "^[^=]+=" "" file "${pair}")
+  file(READ "${file}" hex HEX)
+  string(LENGTH "${hex}" digits)
+  math(EXPR size "${digits} / 2")
+  # As numbers: no length limit of string literals, no trouble with what the file holds.
+  string(REGEX REPLACE "([0-9a-f][0-9a-f])" "'\\\\x\\1'," bytes "${hex}")
+  string(APPEND declarations "extern const std::string_view ${name};\n")
+  string(APPEND definitions "static constexpr char ${name}_bytes[] = {${bytes}'\\0'};\nconst std::string_view ${name}(${name}_bytes, ${size});\n")
+endforeach()
+file(WRITE "${HEADER}" "${declarations}}  // namespace ${NAMESPACE}\n")
+file(WRITE "${OUTPUT}" "${definitions}}  // namespace ${NAMESPACE}\n")

@@ -1,0 +1,179 @@
+#include "store/fallback_store.h"
+
+#include <cassert>
+#include <string>
+#include <utility>
+
+#include "base/log.h"
+#include "store/admission.h"
+
+namespace sluice::store {
+
+namespace {
+// One time-out among many answers is not worth two lines a second time within this.
+constexpr std::int64_t kShortestFailing = 1'000'000'000;  // ns
+}  // namespace
+
+// Stands for the caller's check at the primary.
+class FallbackStore::Relay final : public Check {
+ public:
+  explicit Relay(FallbackStore& owner) : owner_(owner) {}
+  void complete() override { owner_.relayed(*this); }
+
+  Check* outer = nullptr;  ///< null: not in use
+  Time now;
+
+ private:
+  FallbackStore& owner_;
+};
+
+class FallbackStore::LocalCheck final : public Check {
+ public:
+  LocalCheck(std::span<const Charge> some, std::span<Decision> room) {
+    charges = some;
+    decisions = room;
+  }
+  void complete() override {}
+};
+
+FallbackStore::FallbackStore(std::unique_ptr<Store> primary, Store& local, metrics::Shard& metrics)
+    : primary_(std::move(primary)), local_(local), metrics_(metrics) {}
+
+FallbackStore::~FallbackStore() = default;
+
+Progress FallbackStore::check(Check& check, Time now) {
+  if (free_.empty()) {
+    relays_.push_back(std::make_unique<Relay>(*this));
+    free_.push_back(relays_.back().get());
+  }
+  Relay& relay = *free_.back();
+  free_.pop_back();
+  relay.charges = check.charges;
+  relay.decisions = check.decisions;
+  relay.failure = Failure::none;
+  relay.outer = &check;
+  relay.now = now;
+  if (primary_->check(relay, now) == Progress::pending) return Progress::pending;
+  check.admitted = relay.admitted;
+  const Failure failure = relay.failure;
+  release(relay);
+  settle(check, failure, now);
+  return Progress::answered;
+}
+
+void FallbackStore::cancel(Check& check) {
+  for (const auto& relay : relays_) {
+    if (relay->outer != &check) continue;
+    primary_->cancel(*relay);
+    release(*relay);
+    return;
+  }
+}
+
+void FallbackStore::relayed(Relay& relay) {
+  Check& check = *relay.outer;
+  const Failure failure = relay.failure;
+  const Time now = relay.now;
+  check.admitted = relay.admitted;
+  release(relay);
+  settle(check, failure, now);
+  check.complete();
+}
+
+void FallbackStore::release(Relay& relay) {
+  relay.outer = nullptr;
+  free_.push_back(&relay);
+}
+
+void FallbackStore::settle(Check& check, Failure failure, Time now) {
+  check.failure = Failure::none;
+  note(failure, now);
+  if (failure != Failure::none) rescue(check, now);
+}
+
+void FallbackStore::rescue(Check& check, Time now) {
+  // Judged first as if every local charge fitted: does the word `deny` alone refuse the request?
+  Admission without_local;
+  bool quota_allowed = false;
+  for (const Charge& charge : check.charges) {
+    const OnStoreFailure word = charge.limit->on_store_failure;
+    without_local.add(charge.enforcement, word != OnStoreFailure::deny);
+    quota_allowed |= charge.enforcement == Enforcement::quota && word == OnStoreFailure::allow;
+  }
+  const bool refused = !without_local.admitted();
+
+  local_charges_.clear();
+  for (std::size_t i = 0; i < check.charges.size(); ++i) {
+    const Charge& charge = check.charges[i];
+    Decision& decision = check.decisions[i];
+    decision = {};
+    decision.which = static_cast<std::uint32_t>(i);
+    switch (charge.limit->on_store_failure) {
+      case OnStoreFailure::local:
+        if (refused) {
+          peek_local(charge, decision, now);
+        } else {
+          local_charges_.push_back(charge);
+          // Quota charges deny together, and one of them that is allowed cannot be used up.
+          if (charge.enforcement == Enforcement::quota && quota_allowed) {
+            local_charges_.back().enforcement = Enforcement::shadow;
+          }
+        }
+        metrics_.add(metrics::Counter::fallback_local);
+        break;
+      case OnStoreFailure::allow:
+        decision.source = Source::fallback_allow;
+        metrics_.add(metrics::Counter::fallback_allow);
+        break;
+      case OnStoreFailure::deny:
+        decision.allowed = false;
+        decision.source = Source::fallback_deny;
+        metrics_.add(metrics::Counter::fallback_deny);
+        break;
+    }
+  }
+  check.admitted = !refused;
+  if (local_charges_.empty()) return;
+
+  local_decisions_.resize(local_charges_.size());
+  LocalCheck local(local_charges_, local_decisions_);
+  [[maybe_unused]] const Progress progress = local_.check(local, now);
+  assert(progress == Progress::answered);
+  check.admitted = local.admitted;
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < check.charges.size(); ++i) {
+    if (check.charges[i].limit->on_store_failure != OnStoreFailure::local) continue;
+    check.decisions[i] = local_decisions_[next++];
+    check.decisions[i].which = static_cast<std::uint32_t>(i);
+    check.decisions[i].source = Source::fallback_local;
+  }
+}
+
+// The present figures of a charge that is not taken in any case.
+void FallbackStore::peek_local(const Charge& charge, Decision& decision, Time now) {
+  Charge look = charge;
+  look.cost = 0;
+  LocalCheck local({&look, 1}, {&decision, 1});
+  [[maybe_unused]] const Progress progress = local_.check(local, now);
+  assert(progress == Progress::answered);
+  decision.source = Source::fallback_local;
+  decision.allowed = charge.cost <= decision.remaining;
+  if (!decision.allowed) decision.retry_after = charge.cost > decision.limit ? Wait::never() : decision.reset_after;
+}
+
+void FallbackStore::note(Failure failure, Time now) {
+  if (failure != Failure::none) {
+    if (!failing_) {
+      failing_ = true;
+      failing_since_ = now.steady;
+      rescued_ = 0;
+      log::warn("store: failing, limits answer by on_store_failure", {{"reason", to_text(failure)}});
+    }
+    ++rescued_;
+  } else if (failing_ && now.steady - failing_since_ >= kShortestFailing) {
+    failing_ = false;
+    log::info("store: answers again", {{"answered_by_on_store_failure", std::to_string(rescued_)}});
+  }
+}
+
+}  // namespace sluice::store

@@ -1,0 +1,57 @@
+// What answers when the store that holds the state fails: the policy's word.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "metrics/metrics.h"
+#include "store/store.h"
+
+namespace sluice::store {
+
+/// Asks a primary store; a check that it fails is answered by CountedLimit::on_store_failure of its charges:
+///   local – by an in-process store with the limit's own numbers (Source::fallback_local);
+///   allow – allowed, without figures (Source::fallback_allow: limit and remaining are 0);
+///   deny  – denied, without figures (Source::fallback_deny).
+/// In a request with charges of several kinds, a charge that denies counts as one that does not fit: when the request
+/// is denied by it, nothing local is charged. A denial of the primary is an answer, never a failure. Checks that come
+/// out of here never carry a failure.
+///
+/// One per io thread, as its primary; not thread-safe. No allocation after warm-up.
+class FallbackStore final : public Store {
+ public:
+  /// `local` answers within the call, may be shared by threads, and must outlive this; so must `metrics`.
+  FallbackStore(std::unique_ptr<Store> primary, Store& local, metrics::Shard& metrics);
+  /// Checks that are pending are never completed.
+  ~FallbackStore() override;
+
+  [[nodiscard]] Progress check(Check& check, Time now) override;
+  /// Cost: proportional to the checks pending.
+  void cancel(Check& check) override;
+  [[nodiscard]] bool ready() const override { return primary_->ready(); }
+
+ private:
+  class Relay;
+  class LocalCheck;
+
+  void relayed(Relay& relay);
+  void release(Relay& relay);
+  void settle(Check& check, Failure failure, Time now);
+  void rescue(Check& check, Time now);
+  void peek_local(const Charge& charge, Decision& decision, Time now);
+  void note(Failure failure, Time now);
+
+  std::unique_ptr<Store> primary_;
+  Store& local_;
+  metrics::Shard& metrics_;
+  std::vector<std::unique_ptr<Relay>> relays_;
+  std::vector<Relay*> free_;
+  std::vector<Charge> local_charges_;
+  std::vector<Decision> local_decisions_;
+  bool failing_ = false;
+  std::int64_t failing_since_ = 0;  ///< steady ns
+  std::uint64_t rescued_ = 0;       ///< since then
+};
+
+}  // namespace sluice::store

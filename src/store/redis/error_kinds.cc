@@ -1,0 +1,54 @@
+#include "store/redis/error_kinds.h"
+
+#include <array>
+#include <string>
+#include <utility>
+
+namespace sluice::store::redis {
+
+namespace {
+
+constexpr std::array<std::pair<std::string_view, Failure>, 12> kWords{{
+    {"LOADING", Failure::loading},
+    {"BUSY", Failure::busy},
+    {"OOM", Failure::out_of_memory},
+    {"READONLY", Failure::read_only},
+    {"NOPERM", Failure::no_permission},
+    {"NOAUTH", Failure::not_authenticated},
+    {"WRONGPASS", Failure::not_authenticated},
+    {"WRONGTYPE", Failure::wrong_type},
+    {"FOREIGN", Failure::foreign_value},
+    {"CLOCK", Failure::clock_apart},
+    {"MASTERDOWN", Failure::read_only},
+    {"UNKILLABLE", Failure::busy},
+}};
+
+bool has_word_inside(std::string_view text, std::string_view word) {
+  // "ERR Error running script (call to f_…): @user_script:1: -READONLY You can't write …"
+  for (std::size_t at = text.find(word); at != std::string_view::npos; at = text.find(word, at + 1)) {
+    const bool starts = at >= 2 && text[at - 1] == '-' && text[at - 2] == ' ';
+    const std::size_t end = at + word.size();
+    if (starts && end < text.size() && text[end] == ' ') return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool is_noscript(std::string_view error) { return error.starts_with("NOSCRIPT"); }
+
+Failure classify_error(std::string_view error) {
+  const std::string_view first = error.substr(0, error.find(' '));
+  for (const auto& [word, failure] : kWords) {
+    if (first == word) return failure;
+  }
+  if (error.starts_with("ERR invalid password") || error.starts_with("ERR AUTH")) return Failure::not_authenticated;
+  // In a script, Redis 6 says so of a command that the memory limit refuses.
+  if (error.find("-OOM ") != std::string_view::npos) return Failure::out_of_memory;
+  for (const auto& [word, failure] : kWords) {
+    if (has_word_inside(error, word)) return failure;
+  }
+  return Failure::server_error;
+}
+
+}  // namespace sluice::store::redis

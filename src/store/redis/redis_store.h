@@ -1,0 +1,80 @@
+// Counters in a Redis or Valkey server, shared by all that use it.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "metrics/metrics.h"
+#include "store/redis/client.h"
+#include "store/redis/redis_limit.h"
+#include "store/redis/script.h"
+#include "store/redis/session.h"
+#include "store/redis/url.h"
+#include "store/store.h"
+
+namespace sluice::store::redis {
+
+struct RedisOptions {
+  std::string url = "redis://127.0.0.1:6379";                        ///< see parse_url
+  std::string prefix = "sluice:";                                    ///< of all keys; without braces
+  std::chrono::nanoseconds timeout = std::chrono::milliseconds(20);  ///< from 1 ms: of a check, the network included
+  unsigned failures = 5;  ///< in a row, until the server is not asked any more (1 …)
+  std::chrono::nanoseconds probe_interval = std::chrono::milliseconds(500);  ///< ± 20 %: then it is tried again
+  const Script* script = nullptr;  ///< null: check_script(). Must outlive the store
+};
+
+/// One per io thread: everything happens on the thread that runs `io`, and completions run from its event loop. A check
+/// is one round trip on the thread's one pipelined connection, one atomic script for all its charges, on the server's
+/// clock; it is answered within the timeout in any case. What fails is told in Check::failure, and a charge that may
+/// have been applied is never sent twice. Connects by itself, from the start.
+class RedisStore final : public Store, private Client::Owner {
+ public:
+  /// Fails when the URL or another option is wrong. `metrics` must outlive the store.
+  [[nodiscard]] static Result<std::unique_ptr<RedisStore>> create(boost::asio::io_context& io,
+                                                                  const RedisOptions& options, metrics::Shard& metrics);
+  /// Checks that are pending are never completed.
+  ~RedisStore() override;
+
+  [[nodiscard]] Progress check(Check& check, Time now) override;
+  /// Cost: proportional to the calls in flight.
+  void cancel(Check& check) override;
+  /// Connected, logged in, and not given up after failures.
+  [[nodiscard]] bool ready() const override { return client_.is_up(); }
+
+ private:
+  RedisStore(boost::asio::io_context& io, const RedisOptions& options, Endpoint endpoint, metrics::Shard& metrics);
+
+  Failure read(Call& call, const redisReply& reply) override;
+  void done(Check& check, Failure failure) override;
+  void write_probe(Call& call) override;
+  void state_changed(bool up, Failure reason) override;
+
+  [[nodiscard]] std::shared_ptr<const RedisLimit> find_limit(const CountedLimit& limit);
+  void count(Failure failure);
+  void log_key_failure(Failure failure, std::string_view detail);
+
+  // What a probe is judged as.
+  struct ProbeCheck final : Check {
+    void complete() override {}
+  };
+
+  const Endpoint endpoint_;
+  const std::string prefix_;
+  metrics::Shard& metrics_;
+  std::vector<std::shared_ptr<const RedisLimit>> limits_;  ///< by CountedLimit::id
+  CountedLimit probe_limit_;
+  std::shared_ptr<const RedisLimit> probe_numbers_;
+  Charge probe_charge_;
+  Decision probe_decision_;
+  ProbeCheck probe_check_;
+  std::int64_t key_failure_logged_ = 0;  ///< steady ns; 0: never
+  Client client_;
+  std::shared_ptr<Session> session_;
+};
+
+}  // namespace sluice::store::redis

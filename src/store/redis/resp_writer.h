@@ -1,0 +1,32 @@
+// Commands in the Redis protocol, appended to a buffer.
+#pragma once
+
+#include <charconv>
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace sluice::store::redis {
+
+inline void append_number(std::string& out, std::size_t number) {
+  char digits[20];
+  const auto end = std::to_chars(digits, digits + sizeof digits, number).ptr;
+  out.append(digits, end);
+}
+
+/// The start of a command of `arguments` words, its name included; as many append_bulk follow.
+inline void append_command(std::string& out, std::size_t arguments) {
+  out += '*';
+  append_number(out, arguments);
+  out += "\r\n";
+}
+
+inline void append_bulk(std::string& out, std::string_view word) {
+  out += '$';
+  append_number(out, word.size());
+  out += "\r\n";
+  out += word;
+  out += "\r\n";
+}
+
+}  // namespace sluice::store::redis

@@ -1,0 +1,41 @@
+"""A real redis-server (or what REDIS_SERVER names), without persistence, on a port of its own."""
+
+import os
+import shutil
+import socket
+
+from .program import Program, free_port
+
+BINARY = os.environ.get("REDIS_SERVER") or shutil.which("redis-server")
+
+
+class Redis(Program):
+    def __init__(self):
+        super().__init__("redis")
+        self.port = free_port()
+        try:
+            self.run()
+        except BaseException:
+            self.stop()
+            raise
+
+    def run(self):
+        """Starts the server, empty; again after terminate() or kill(), on the same port."""
+        self.start([BINARY, "--bind", "127.0.0.1", "--port", str(self.port), "--save", "", "--appendonly", "no"])
+        self.wait_for(self._answers, "PONG")
+
+    def _answers(self):
+        try:
+            return self.ask("PING") == b"+PONG\r\n"
+        except OSError:
+            return False
+
+    def ask(self, line):
+        """Sends one inline command; answers the raw reply (one read)."""
+        with socket.create_connection(("127.0.0.1", self.port), 5) as s:
+            s.sendall(line.encode() + b"\r\n")
+            return s.recv(65536)
+
+    @property
+    def url(self):
+        return f"redis://127.0.0.1:{self.port}"

@@ -31,11 +31,12 @@ struct Answer {
   bool allowed = true;
   bool known_domain = true;
   std::vector<Status> statuses;  ///< one per descriptor, in order
-  /// The request's decision taken together (docs/semantics.md section 4); `deciding` is its rule, null when no limit
-  /// took part.
+  /// The request's decision taken together (see combine.h); `which` is the index of the descriptor that its figures are
+  /// of, and `deciding` its rule, null when no limit took part. A shadow rule decides only when there are no others.
   Decision decision;
   const policy::Rule* deciding = nullptr;
-  /// False when the store failed and the policy answered in its place by `deny`: there are no figures to show.
+  /// False when the store failed and the policy answered in its place (decision.source is fallback_allow or
+  /// fallback_deny): there are no figures to show.
   bool has_figures = true;
 };
 
@@ -65,23 +66,35 @@ class Call final : private store::Check {
   [[nodiscard]] const Answer& answer() const { return answer_; }
 
  private:
+  struct Matched {
+    std::size_t key_begin = 0;
+    std::size_t key_end = 0;
+    std::uint64_t cost = 0;
+    std::size_t charge = kNoCharge;
+    bool is_override = false;
+    bool is_replaced = false;
+  };
+  static constexpr std::size_t kNoCharge = SIZE_MAX;
+
   void complete() override;
+  [[nodiscard]] Answer::Problem problem_of(const Request& request) const;
+  void match(const Request& request, const policy::Domain& domain);
+  void drop_replaced();
+  [[nodiscard]] bool collect_charges();
   void finish();
+  void count(const Status& status, const Matched& matched);
 
   Owner& owner_;
   metrics::Shard& metrics_;
   Answer answer_;
-  std::shared_ptr<const policy::Policy> policy_;  ///< held while pending
-  store::Store* store_ = nullptr;                 ///< set while pending
+  /// Kept after the answer, as its rules are the policy's; and so that a call under the same policy costs no count.
+  std::shared_ptr<const policy::Policy> policy_;
+  store::Store* pending_at_ = nullptr;
   std::deque<policy::Rule> overrides_;
   std::string keys_;
-  struct Slot {
-    std::size_t key_begin = 0;
-    std::size_t key_end = 0;
-    std::int32_t charge = -1;
-  };
-  std::vector<Slot> slots_;
+  std::vector<Matched> matched_;  ///< one per descriptor
   std::vector<store::Charge> charges_buffer_;
+  std::vector<std::uint32_t> charge_descriptors_;  ///< of each charge the first descriptor
   std::vector<Decision> decisions_buffer_;
 };
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -24,6 +25,8 @@ enum class Counter : std::uint8_t {
   connections_refused,
   protocol_errors,
   unknown_domain,
+  override_allowed,  ///< by a limit that the request brought: such have no counter of their own
+  override_denied,
   store_checks,
   store_failures,
   store_timeouts,
@@ -41,14 +44,19 @@ enum class Verdict : std::uint8_t { allowed, denied, shadow_denied, count_ };
 class Shard {
  public:
   void add(Counter counter, std::uint64_t n = 1) { bump(counters_[static_cast<std::size_t>(counter)], n); }
-  /// Counts a verdict for a rule of `policy`'s snapshot.
-  void count(const policy::Rule& rule, Verdict verdict, std::uint64_t n = 1);
+  /// Counts a verdict for a rule of `policy`'s snapshot. The first time for a limit it takes a lock and allocates.
+  void count(const policy::Rule& rule, Verdict verdict, std::uint64_t n = 1) {
+    const std::uint32_t id = rule.counted.id;
+    RuleCells* cells = id < mine_.size() && mine_[id] != nullptr ? mine_[id] : make_cells(id);
+    bump(cells->verdicts[static_cast<std::size_t>(verdict)], n);
+  }
   [[nodiscard]] std::uint64_t value(Counter counter) const {
     return counters_[static_cast<std::size_t>(counter)].load(std::memory_order_relaxed);
   }
+  /// What count() has gathered for a limit id.
+  [[nodiscard]] std::uint64_t value(std::uint32_t limit_id, Verdict verdict) const;
 
  private:
-  friend class Registry;
   using Cell = std::atomic<std::uint64_t>;
   static void bump(Cell& cell, std::uint64_t n) {
     cell.store(cell.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
@@ -57,9 +65,11 @@ class Shard {
   struct RuleCells {
     std::array<Cell, static_cast<std::size_t>(Verdict::count_)> verdicts{};
   };
+  RuleCells* make_cells(std::uint32_t limit_id);
+
   std::array<Cell, static_cast<std::size_t>(Counter::count_)> counters_{};
   /// By CountedLimit::id, so that counters survive a reload. Grown under the mutex; cells never move.
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::vector<std::unique_ptr<RuleCells>> rules_;
   std::vector<RuleCells*> mine_;  ///< the owner's copy of the pointers, read without the lock
 };
@@ -67,14 +77,31 @@ class Shard {
 /// All shards and gauges of the process. Thread-safe.
 class Registry {
  public:
+  using Read = std::function<double()>;
+
+  /// A shard that lives as long as the registry.
   Shard& add_shard();
-  /// The Prometheus text format.
+  /// A figure that somebody else keeps: `read` is called, on the thread that asks, each time the figures are exposed;
+  /// it must be thread-safe and must not call this registry. A counter's never falls and its name ends in _total.
+  /// Precondition: `name` is a metric name that is not in use, with its unit in it.
+  void add_gauge(std::string name, std::string help, Read read);
+  void add_counter(std::string name, std::string help, Read read);
+
+  /// The Prometheus text format (version 0.0.4). Verdicts are those of `policy`'s rules (may be null: none), so there
+  /// are at most as many series as rules, times verdicts; rules of the same domain and label are summed.
   [[nodiscard]] std::string expose(const policy::Policy* policy) const;
   [[nodiscard]] std::uint64_t total(Counter counter) const;
 
  private:
+  struct Outside {
+    std::string name;
+    std::string help;
+    bool gauge = false;
+    Read read;
+  };
   mutable std::mutex mutex_;
   std::vector<std::unique_ptr<Shard>> shards_;
+  std::vector<Outside> outside_;
 };
 
 }  // namespace sluice::metrics

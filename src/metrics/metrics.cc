@@ -1,0 +1,147 @@
+#include "metrics/metrics.h"
+
+#include <cassert>
+#include <map>
+#include <string_view>
+#include <utility>
+
+#include "metrics/text_format.h"
+
+namespace sluice::metrics {
+namespace {
+
+constexpr auto kCounters = static_cast<std::size_t>(Counter::count_);
+constexpr auto kVerdicts = static_cast<std::size_t>(Verdict::count_);
+constexpr std::array<std::string_view, kVerdicts> kVerdictNames = {"allowed", "denied", "shadow_denied"};
+
+/// How a counter is exposed. Counters of one family stand together; its help is that of the first.
+struct Exposed {
+  Counter counter;
+  std::string_view name;
+  std::string_view label;  // empty: none
+  std::string_view value;
+  std::string_view help;
+};
+
+constexpr std::array<Exposed, kCounters> kExposed = {{
+    {Counter::grpc_requests, "sluice_grpc_requests_total", "", "", "Calls over gRPC."},
+    {Counter::grpc_errors, "sluice_grpc_errors_total", "", "", "Calls over gRPC answered by an error."},
+    {Counter::http_requests, "sluice_http_requests_total", "", "", "Requests over HTTP."},
+    {Counter::http_errors, "sluice_http_errors_total", "", "",
+     "Requests over HTTP answered by an error, denials not counted."},
+    {Counter::connections_opened, "sluice_connections_opened_total", "", "", "Connections accepted."},
+    {Counter::connections_closed, "sluice_connections_closed_total", "", "", "Connections that have ended."},
+    {Counter::connections_refused, "sluice_connections_refused_total", "", "",
+     "Connections closed at once because there were too many."},
+    {Counter::protocol_errors, "sluice_protocol_errors_total", "", "",
+     "Connections ended because the peer broke its protocol."},
+    {Counter::unknown_domain, "sluice_unknown_domain_requests_total", "", "",
+     "Requests allowed because no policy has their domain."},
+    {Counter::override_allowed, "sluice_override_decisions_total", "verdict", "allowed",
+     "Verdicts of limits that requests brought themselves."},
+    {Counter::override_denied, "sluice_override_decisions_total", "verdict", "denied", ""},
+    {Counter::store_checks, "sluice_store_checks_total", "", "", "Requests put to the store."},
+    {Counter::store_failures, "sluice_store_failures_total", "", "", "Requests that the store failed to answer."},
+    {Counter::store_timeouts, "sluice_store_timeouts_total", "", "", "Requests that the store did not answer in time."},
+    {Counter::fallback_local, "sluice_fallback_decisions_total", "answer", "local",
+     "Decisions made in place of a failed store."},
+    {Counter::fallback_allow, "sluice_fallback_decisions_total", "answer", "allow", ""},
+    {Counter::fallback_deny, "sluice_fallback_decisions_total", "answer", "deny", ""},
+}};
+
+constexpr bool every_counter_is_exposed_in_order() {
+  for (std::size_t i = 0; i < kCounters; ++i) {
+    if (kExposed[i].counter != static_cast<Counter>(i) || kExposed[i].name.empty()) return false;
+  }
+  return true;
+}
+static_assert(every_counter_is_exposed_in_order());
+
+}  // namespace
+
+Shard::RuleCells* Shard::make_cells(std::uint32_t limit_id) {
+  if (limit_id >= mine_.size()) mine_.resize(limit_id + 1);
+  const std::scoped_lock lock(mutex_);
+  if (limit_id >= rules_.size()) rules_.resize(limit_id + 1);
+  rules_[limit_id] = std::make_unique<RuleCells>();
+  mine_[limit_id] = rules_[limit_id].get();
+  return mine_[limit_id];
+}
+
+std::uint64_t Shard::value(std::uint32_t limit_id, Verdict verdict) const {
+  const std::scoped_lock lock(mutex_);
+  if (limit_id >= rules_.size() || rules_[limit_id] == nullptr) return 0;
+  return rules_[limit_id]->verdicts[static_cast<std::size_t>(verdict)].load(std::memory_order_relaxed);
+}
+
+Shard& Registry::add_shard() {
+  const std::scoped_lock lock(mutex_);
+  return *shards_.emplace_back(std::make_unique<Shard>());
+}
+
+void Registry::add_gauge(std::string name, std::string help, Read read) {
+  const std::scoped_lock lock(mutex_);
+  outside_.push_back({std::move(name), std::move(help), true, std::move(read)});
+}
+
+void Registry::add_counter(std::string name, std::string help, Read read) {
+  const std::scoped_lock lock(mutex_);
+  outside_.push_back({std::move(name), std::move(help), false, std::move(read)});
+}
+
+std::uint64_t Registry::total(Counter counter) const {
+  const std::scoped_lock lock(mutex_);
+  std::uint64_t sum = 0;
+  for (const auto& shard : shards_) sum += shard->value(counter);
+  return sum;
+}
+
+std::string Registry::expose(const policy::Policy* policy) const {
+  TextFormat text;
+  std::string_view family;
+  for (const Exposed& exposed : kExposed) {
+    if (exposed.name != family) text.family(exposed.name, "counter", exposed.help);
+    family = exposed.name;
+    const std::uint64_t value = total(exposed.counter);
+    if (exposed.label.empty()) {
+      text.sample({}, value);
+    } else {
+      text.sample({{exposed.label, exposed.value}}, value);
+    }
+  }
+
+  const std::scoped_lock lock(mutex_);
+  // A series may stand in the text once, so equal labels (after what cannot be shown is replaced) are summed.
+  struct Series {
+    const policy::Rule* rule = nullptr;
+    std::array<std::uint64_t, kVerdicts> sums{};
+  };
+  std::map<std::pair<std::string, std::string>, Series> all;
+  if (policy != nullptr) {
+    for (const policy::Rule* rule : policy->rules()) {
+      Series& series = all[{escape_label(rule->domain), escape_label(rule->label())}];
+      series.rule = rule;
+      for (std::size_t verdict = 0; verdict < kVerdicts; ++verdict) {
+        for (const auto& shard : shards_) {
+          series.sums[verdict] += shard->value(rule->counted.id, static_cast<Verdict>(verdict));
+        }
+      }
+    }
+  }
+  text.family("sluice_decisions_total", "counter", "Verdicts of limits, one for each descriptor judged.");
+  for (const auto& [labels, series] : all) {
+    for (std::size_t verdict = 0; verdict < kVerdicts; ++verdict) {
+      text.sample(
+          {{"domain", series.rule->domain}, {"limit", series.rule->label()}, {"verdict", kVerdictNames[verdict]}},
+          series.sums[verdict]);
+    }
+  }
+
+  for (const Outside& outside : outside_) {
+    text.family(outside.name, outside.gauge ? "gauge" : "counter", outside.help);
+    text.sample({}, outside.read());
+  }
+  return text.take();
+}
+
+}  // namespace sluice::metrics

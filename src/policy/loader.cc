@@ -267,6 +267,7 @@ class FileLoader {
 
 Loaded load_texts(std::span<const SourceText> texts, const LoadOptions& options) {
   Loaded loaded;
+  loaded.files = texts.size();
   PolicyBuilder builder;
   DomainPlaces domains;
   bool has_errors = false;

@@ -60,15 +60,15 @@ constexpr std::array kNames{
 std::string_view name_of(Place place) {
   switch (place) {
     case Place::root:
-      return "the top of the file";
+      return "at the top of the file";
     case Place::descriptor:
-      return "a descriptor";
+      return "in a descriptor";
     case Place::rate_limit:
-      return "`rate_limit`";
+      return "in `rate_limit`";
     case Place::replaces:
-      return "an item of `replaces`";
+      return "in an item of `replaces`";
     case Place::calendar:
-      return "`calendar`";
+      return "in `calendar`";
   }
   return {};
 }
@@ -89,15 +89,15 @@ void complain(const Field& field, Place place, Findings& findings) {
   const auto* elsewhere = std::ranges::find(kNames, field.name, &KnownName::name);
   if (elsewhere == kNames.end()) {
     const std::string_view meant = probably(field.name, place);
-    findings.error(field.key->position, meant.empty()
-                                            ? fmt::format("unknown key {} in {}", quote(field.name), name_of(place))
-                                            : fmt::format("unknown key {} in {}; did you mean `{}`?", quote(field.name),
-                                                          name_of(place), meant));
+    findings.error(
+        field.key->position,
+        meant.empty() ? fmt::format("unknown key {} {}", quote(field.name), name_of(place))
+                      : fmt::format("unknown key {} {}; did you mean `{}`?", quote(field.name), name_of(place), meant));
   } else if (elsewhere->of_envoy) {
-    findings.warning(field.key->position, fmt::format("`{}` does nothing in {}; it belongs in {}", field.name,
-                                                      name_of(place), name_of(elsewhere->place)));
+    findings.warning(field.key->position, fmt::format("`{}` does nothing {}; it belongs {}", field.name, name_of(place),
+                                                      name_of(elsewhere->place)));
   } else {
-    findings.error(field.key->position, fmt::format("`{}` does not belong in {}, but in {}", field.name, name_of(place),
+    findings.error(field.key->position, fmt::format("`{}` does not belong {}, but {}", field.name, name_of(place),
                                                     name_of(elsewhere->place)));
   }
 }

@@ -17,7 +17,8 @@ namespace sluice::policy {
 
 class Domain {
  public:
-  explicit Domain(NodeId domain_root) : root(domain_root) {}
+  Domain(std::string_view domain_name, NodeId domain_root) : name(domain_name), root(domain_root) {}
+  std::string name;
   NodeId root;
 };
 
@@ -47,7 +48,6 @@ std::uint64_t hash_value(std::uint64_t of_key, std::string_view value) {
 }
 
 struct NameHash {
-  using is_transparent = void;
   using is_avalanching = void;
   std::size_t operator()(std::string_view name) const { return XXH3_64bits(name.data(), name.size()); }
 };
@@ -74,7 +74,7 @@ struct Policy::Impl {
   std::vector<Node> nodes;
   boost::unordered_flat_map<Edge, NodeId, EdgeHash> edges;
   std::deque<Domain> domains;
-  boost::unordered_flat_map<std::string, const Domain*, NameHash, std::equal_to<>> domains_by_name;
+  boost::unordered_flat_map<std::string_view, const Domain*, NameHash> domains_by_name;
   std::deque<Rule> owned_rules;
   std::vector<const Rule*> rules;
 
@@ -102,6 +102,12 @@ Policy::~Policy() = default;
 const Domain* Policy::find_domain(std::string_view name) const {
   const auto found = impl_->domains_by_name.find(name);
   return found != impl_->domains_by_name.end() ? found->second : nullptr;
+}
+
+std::vector<std::string_view> Policy::domain_names() const {
+  std::vector<std::string_view> names;
+  for (const Domain& domain : impl_->domains) names.emplace_back(domain.name);
+  return names;
 }
 
 const Rule* Policy::match(const Domain& domain, std::span<const Entry> entries, std::string& key) const {
@@ -135,7 +141,8 @@ PolicyBuilder::~PolicyBuilder() = default;
 NodeId PolicyBuilder::add_domain(std::string_view name) {
   const auto root = static_cast<NodeId>(impl_->nodes.size());
   impl_->nodes.emplace_back();
-  impl_->domains_by_name.emplace(name, &impl_->domains.emplace_back(root));
+  const Domain& domain = impl_->domains.emplace_back(name, root);
+  impl_->domains_by_name.emplace(domain.name, &domain);
   return root;
 }
 

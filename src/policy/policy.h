@@ -33,6 +33,7 @@ class Policy;
 struct Loaded {
   std::shared_ptr<const Policy> policy;  ///< null when any finding is an error
   std::vector<Finding> findings;         ///< all of all files, in order of file and line
+  std::size_t files = 0;                 ///< how many were read
 };
 
 /// A file's text with the name to show in findings.
@@ -59,6 +60,8 @@ class Policy {
  public:
   ~Policy();
   [[nodiscard]] const Domain* find_domain(std::string_view name) const;
+  /// The names of all domains, in the order of their files.
+  [[nodiscard]] std::vector<std::string_view> domain_names() const;
   /// The rule that limits a descriptor, or null: no limit. Appends the key (see store::Charge::key) to `key`.
   /// Exact key and value first, then this level's wildcards in file order, then the bare key; no backtracking; a rule
   /// counts only at the last entry.

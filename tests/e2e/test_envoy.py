@@ -68,6 +68,10 @@ class EnvoyAsks(unittest.TestCase):
             answer = self.call("/upload", "peek", "--header", "x-cost: 0")
             self.assertEqual((answer.status, answer.one("x-ratelimit-remaining")), (200, "10"))
 
+    def test_a_request_that_does_not_tell_its_weight_is_counted_all_the_same(self):
+        codes = [self.call("/upload", "silent", "--header", f"x-cost: {cost}").status for cost in ("", "abc", "-1") * 7]
+        self.assertEqual(codes, [200] * 20 + [429])
+
     def test_shadow_mode_never_blocks(self):
         for _ in range(6):
             answer = self.call("/reports", "s")

@@ -1,16 +1,15 @@
 """Real programs under test: started in a folder of their own, waited for, and never left behind."""
 
-import ctypes
 import os
 import shutil
-import signal
 import socket
 import subprocess
 import tempfile
 import time
 
 READY_WITHIN = 60.0  # seconds; generous, as machines that run tests are busy
-_libc = ctypes.CDLL(None)
+# Whatever ends the tests ends the programs. By a program of its own, as a preexec_fn would fork a process with threads.
+WITH_PARENT = ["setpriv", "--pdeathsig", "KILL"] if shutil.which("setpriv") else []
 
 
 def free_port():
@@ -40,11 +39,6 @@ def wait_until(condition, what, within=READY_WITHIN):
         time.sleep(0.02)
 
 
-def _die_with_parent():
-    pr_set_pdeathsig = 1
-    _libc.prctl(pr_set_pdeathsig, signal.SIGKILL)
-
-
 class Program:
     """A process with its log and a temporary folder. A context manager: leaving it stops the process."""
 
@@ -58,13 +52,12 @@ class Program:
         clean = {key: value for key, value in os.environ.items() if not key.startswith("SLUICE_")}
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen(
-                command,
+                [*WITH_PARENT, *command],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
                 cwd=self.folder,
                 env={**clean, **(env or {})},
-                preexec_fn=_die_with_parent,
             )
 
     def log(self):

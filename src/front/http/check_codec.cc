@@ -108,7 +108,7 @@ bool CheckDecoder::decode(bool& is_array) {
   while (reader_.next_element()) {
     ++at_.request;
     at_.field = {};
-    if (static_cast<std::size_t>(at_.request) >= kMaxRequests) {
+    if (static_cast<std::size_t>(at_.request) >= kMaxRequests && reader_.peek() != JsonType::none) {
       at_.request = -1;
       return refuse("more than " + std::to_string(kMaxRequests) + " requests in one array");
     }
@@ -157,7 +157,7 @@ bool CheckDecoder::descriptors() {
   at_.field = {};
   while (reader_.next_element()) {
     ++at_.descriptor;
-    if (batch_.descriptor_count() >= kMaxDescriptors) {
+    if (batch_.descriptor_count() >= kMaxDescriptors && reader_.peek() != JsonType::none) {
       at_.descriptor = -1;
       at_.field = "descriptors";
       return refuse("more than " + std::to_string(kMaxDescriptors) + " descriptors in one request");
@@ -422,7 +422,7 @@ void encode_check_problem(const limiter::Answer& answer, unsigned status, std::s
   if (answer.has_figures) {
     out += R"("https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded")";
   } else {
-    out += R"("about:blank","title":"Store Unavailable")";
+    out += R"("about:blank","title":"Service Unavailable")";
   }
   append_name(out, "status");
   append_unsigned(out, status);

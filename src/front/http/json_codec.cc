@@ -59,7 +59,7 @@ class RateLimitDecoder {
   }
 
   bool descriptor() {
-    if (batch_.descriptor_count() >= kMaxDescriptors) {
+    if (batch_.descriptor_count() >= kMaxDescriptors && reader_.peek() != JsonType::none) {
       return refuse("at most " + std::to_string(kMaxDescriptors) + " descriptors");
     }
     batch_.begin_descriptor();
@@ -75,7 +75,8 @@ class RateLimitDecoder {
   }
 
   bool entry() {
-    if (batch_.entries().size() >= kMaxEntries) return refuse("at most " + std::to_string(kMaxEntries) + " entries");
+    if (batch_.entries().size() >= kMaxEntries && reader_.peek() != JsonType::none)
+      return refuse("at most " + std::to_string(kMaxEntries) + " entries");
     Entry read;
     const auto field = [this, &read](unsigned bit) { return string(bit == kFirst ? read.key : read.value); };
     if (!message("RateLimitDescriptor.Entry", kEntryFields, field)) return false;

@@ -2,13 +2,13 @@
 --   version, 'f', align, shape | start, count, at         (three bytes and four doubles, little-endian)
 -- align: 0 epoch, 1 first_hit, 2 calendar. shape: the period in µs; of a calendar, a number that stands for it. Another
 -- align or shape starts anew. The argument is the first half, then rate and whether denied charges count, then, for a
--- calendar, the edges of three windows in a row: the present one, by the caller's clock, is in the middle.
+-- calendar, the five edges of four windows in a row, of which the second is the present one by the caller's clock.
 local window_head, window_size = 11, 35
 
 -- Start and end of the window that holds `at`; nothing when a calendar's edges do not reach there.
 local function window_at(window, at)
   if window.align == 2 then
-    for i = 1, 3 do
+    for i = 1, 4 do
       if window[i] <= at and at < window[i + 1] then return window[i], window[i + 1] end
     end
     return nil
@@ -27,13 +27,13 @@ local function load_window(key, value, argument)
     counts_denied = counts_denied == 1, used = 0, at = now,
   }
   if align == 2 then
-    window[1], window[2], window[3], window[4] = unpack_struct('<dddd', argument, 21)
+    window[1], window[2], window[3], window[4], window[5] = unpack_struct('<ddddd', argument, 21)
   end
   local start, count, at
   if value then
     if #value ~= window_size or sub(value, 1, 2) ~= sub(argument, 1, 2) then return foreign(key) end
     start, count, at = unpack_struct('<ddd', value, window_head + 1)
-    if not (whole(at, 0, exact - 1) and whole(start, 0, at) and whole(count, 0, 2 * most_tokens)) then
+    if not (whole(at, 0, exact - 1) and whole(start, -longest, at) and whole(count, 0, 2 * most_tokens)) then
       return foreign(key)
     end
     if sub(value, 1, window_head) ~= window.head then

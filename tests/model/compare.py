@@ -21,20 +21,20 @@ def runner_options(kind):
     return ["--us"] if kind == "us" else []
 
 
-def vectors(runner, algorithm):
+def vectors(runner, algorithm, kinds):
     bad = 0
-    for kind in KINDS:
+    for kind in kinds:
         path = REFERENCE / "vectors" / (".".join(filter(None, [algorithm, kind])) + ".jsonl.gz")
         print(f"{path.name}:", flush=True)
         bad += subprocess.run([runner, *runner_options(kind)], input=gzip.decompress(path.read_bytes())).returncode != 0
     return bad
 
 
-def random_traces(runner, algorithm, operations, seed):
+def random_traces(runner, algorithm, operations, seed, kinds):
     bad = 0
-    for index, (kind, options) in enumerate(KINDS.items()):
+    for index, kind in enumerate(kinds):
         command = [sys.executable, str(REFERENCE / "model.py"), "random", "--seed", str(seed + index), "--algorithm", algorithm,
-                   "--ops", str(operations // len(KINDS)), *options]
+                   "--ops", str(operations // len(kinds)), *KINDS[kind]]
         print(" ".join(command[1:]), flush=True)
         with subprocess.Popen(command, stdout=subprocess.PIPE) as model:
             bad += subprocess.run([runner, *runner_options(kind)], stdin=model.stdout).returncode != 0
@@ -53,12 +53,15 @@ def main():
     two.add_argument("runner")
     two.add_argument("--algorithm", required=True)
     two.add_argument("--ops", type=int, default=50_000)
+    for command in (one, two):
+        command.add_argument("--only", choices=[kind for kind in KINDS if kind], help="one kind of traces")
     options = parser.parse_args()
+    kinds = [options.only] if options.only else list(KINDS)
     if options.command == "vectors":
-        return 1 if vectors(options.runner, options.algorithm) else 0
+        return 1 if vectors(options.runner, options.algorithm, kinds) else 0
     seed = int(os.environ.get("SLUICE_SEED", "1"))
     print(f"SLUICE_SEED={seed}", flush=True)
-    return 1 if random_traces(options.runner, options.algorithm, options.ops, seed) else 0
+    return 1 if random_traces(options.runner, options.algorithm, options.ops, seed, kinds) else 0
 
 
 if __name__ == "__main__":

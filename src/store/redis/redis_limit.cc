@@ -105,7 +105,9 @@ void RedisLimit::append_argument(std::string& out, Time caller) const {
   append_double(out, previous.start);
   append_double(out, present.start);
   append_double(out, next.start);
-  append_double(out, next.start + next.length);
+  const algorithm::Window after_next = calendar_->window(next.start + next.length);
+  append_double(out, after_next.start);
+  append_double(out, after_next.start + after_next.length);
 }
 
 std::optional<RedisLimit::State> RedisLimit::read_state(const std::optional<std::string_view>& value,
@@ -173,7 +175,8 @@ std::optional<RedisLimit::State> RedisLimit::read_window(std::string_view value,
   std::int64_t count = 0;
   std::int64_t at = 0;
   constexpr auto most = static_cast<std::int64_t>(2 * kMaxTokens);
-  if (!read_whole(value, 27, 0, kExact - 1, at) || !read_whole(value, 11, 0, at, start) ||
+  if (!read_whole(value, 27, 0, kExact - 1, at) ||
+      !read_whole(value, 11, -algorithm::longest_wait(Tick::microsecond), at, start) ||
       !read_whole(value, 19, 0, most, count)) {
     return std::nullopt;
   }

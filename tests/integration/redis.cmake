@@ -1,0 +1,19 @@
+# Tests against a redis-server of their own.
+find_package(Boost 1.81 REQUIRED)
+find_package(Python3 3.9 REQUIRED COMPONENTS Interpreter)
+
+add_library(redis_test_support STATIC redis_engine.cc redis_server.cc ../model/trace.cc)
+target_include_directories(redis_test_support PUBLIC ${PROJECT_SOURCE_DIR})
+target_link_libraries(redis_test_support PUBLIC sluice::redis_store sluice::calendar Boost::headers
+                                         PRIVATE $<BUILD_INTERFACE:sluice_flags>)
+
+# The script, the reference model and the script's C++ twin give the same answers.
+add_executable(redis_model_replay redis_model_main.cc)
+target_link_libraries(redis_model_replay PRIVATE redis_test_support $<BUILD_INTERFACE:sluice_flags>)
+foreach(algorithm token_bucket fixed_window)
+  set(compare Python3::Interpreter ${PROJECT_SOURCE_DIR}/tests/model/compare.py)
+  add_test(NAME redis_model_vectors_${algorithm} COMMAND ${compare} vectors $<TARGET_FILE:redis_model_replay> ${algorithm} --only us)
+  add_test(NAME redis_model_random_${algorithm}
+           COMMAND ${compare} random $<TARGET_FILE:redis_model_replay> --algorithm ${algorithm} --ops 100000 --only us)
+  set_tests_properties(redis_model_vectors_${algorithm} redis_model_random_${algorithm} PROPERTIES LABELS integration TIMEOUT 300)
+endforeach()

@@ -1,0 +1,57 @@
+// A redis-server of one's own, for tests.
+#pragma once
+
+#include <hiredis/hiredis.h>
+#include <sys/types.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "store/redis/reply_reader.h"
+
+namespace sluice::testing {
+
+/// Runs redis-server (or what SLUICE_REDIS_SERVER names) on a free port of 127.0.0.1 with a directory of its own;
+/// both end with the object. Throws std::runtime_error when it cannot be started.
+class RedisServer {
+ public:
+  explicit RedisServer(std::vector<std::string> options = {});
+  ~RedisServer();
+  RedisServer(const RedisServer&) = delete;
+  RedisServer& operator=(const RedisServer&) = delete;
+
+  [[nodiscard]] std::uint16_t port() const { return port_; }
+  [[nodiscard]] std::string url() const { return "redis://127.0.0.1:" + std::to_string(port_); }
+  [[nodiscard]] std::string socket_path() const { return (directory_ / "redis.sock").string(); }
+
+  void kill();          ///< SIGKILL, and waits for its end
+  void start();         ///< again, on the same port, with the same directory
+  void pause() const;   ///< SIGSTOP
+  void resume() const;  ///< SIGCONT
+
+  /// One command on a blocking connection of the tests' own.
+  store::redis::Reply command(const std::vector<std::string>& words);
+  /// A command already in the Redis protocol.
+  store::redis::Reply raw_command(std::string_view bytes);
+  /// The integer that a command answers; throws when it answers something else.
+  long long integer(const std::vector<std::string>& words);
+
+ private:
+  struct ContextDeleter {
+    void operator()(redisContext* context) const { redisFree(context); }
+  };
+  [[nodiscard]] bool answers();
+  void connect();
+
+  std::vector<std::string> options_;
+  std::filesystem::path directory_;
+  std::uint16_t port_ = 0;
+  pid_t pid_ = 0;
+  std::unique_ptr<redisContext, ContextDeleter> context_;
+};
+
+}  // namespace sluice::testing

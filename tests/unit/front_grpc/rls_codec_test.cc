@@ -260,7 +260,7 @@ TEST(EncodeResponse, RemainingEndsAtUint32) {
   policy::Rule& rule = builder.bucket("", kMaxRate, seconds(1), kMaxTokens);
   rule.requests_per_unit = 1;
   builder.only(rule, allowed(kMaxTokens, kMaxTokens - 1, seconds(1)));
-  EXPECT_EQ(encode(builder), "\x08\x01\x12\x0e\x08\x01\x12\x02\x08\x01\x18\xff\xff\xff\xff\x0f\x22\x02\x08\x01"s);
+  EXPECT_EQ(encode(builder), "\x08\x01\x12\x10\x08\x01\x12\x02\x08\x01\x18\xff\xff\xff\xff\x0f\x22\x02\x08\x01"s);
 }
 
 TEST(EncodeResponse, NoResetWhenNever) {

@@ -1,46 +1,43 @@
 #include "algorithm/calendar.h"
 
-#include <date/date.h>
-#include <date/tz.h>
-
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
-#include <exception>
 #include <utility>
+
+#include "algorithm/time_zone.h"
 
 namespace sluice::algorithm {
 
 namespace {
 
-using date::days;
-using date::local_days;
-using date::months;
-using date::years;
+namespace chrono = std::chrono;
+using chrono::days;
+using chrono::local_days;
 
 // The anchor day of a month, or its last day when it is shorter.
-local_days day_in(date::year_month month, int anchor) {
-  const date::day last = (month / date::last).day();
-  const date::day wanted{static_cast<unsigned>(anchor)};
+local_days day_in(chrono::year_month month, int anchor) {
+  const chrono::day last = (month / chrono::last).day();
+  const chrono::day wanted{static_cast<unsigned>(anchor)};
   return local_days{month / std::min(wanted, last)};
 }
 
 // First days of the window before the one that `today` seems to lie in, of that one, and of the two after. Four, since
 // a clock set back over midnight, or an anchor day later in the month than today, moves the right window by one.
 std::array<local_days, 4> first_days(const Calendar& calendar, local_days today) {
-  const date::year_month_day date{today};
+  const chrono::year_month_day date{today};
   const auto each = [](auto&& first_day) {
     return std::array{first_day(-1), first_day(0), first_day(1), first_day(2)};
   };
   switch (calendar.unit) {
     case Calendar::Unit::year:
-      return each([&](int k) { return local_days{(date.year() + years{k}) / date::January / 1}; });
+      return each([&](int k) { return local_days{(date.year() + chrono::years{k}) / chrono::January / 1}; });
     case Calendar::Unit::month:
-      return each([&](int k) { return day_in(date.year() / date.month() + months{k}, calendar.anchor_day); });
+      return each([&](int k) { return day_in(date.year() / date.month() + chrono::months{k}, calendar.anchor_day); });
     case Calendar::Unit::week: {
-      const local_days monday = today - (date::weekday{today} - date::Monday);
-      return each([&](int k) { return monday + date::weeks{k}; });
+      const local_days monday = today - (chrono::weekday{today} - chrono::Monday);
+      return each([&](int k) { return monday + chrono::weeks{k}; });
     }
     case Calendar::Unit::day:
       break;
@@ -50,8 +47,8 @@ std::array<local_days, 4> first_days(const Calendar& calendar, local_days today)
 
 class ZonedWindows final : public CalendarWindows {
  public:
-  ZonedWindows(Calendar calendar, const date::time_zone& zone, Tick tick)
-      : calendar_(std::move(calendar)), zone_(zone), second_(ticks_per_second(tick)) {}
+  ZonedWindows(Calendar calendar, TimeZone zone, Tick tick)
+      : calendar_(std::move(calendar)), zone_(std::move(zone)), second_(ticks_per_second(tick)) {}
 
   [[nodiscard]] const Calendar& calendar() const noexcept override { return calendar_; }
 
@@ -83,18 +80,19 @@ class ZonedWindows final : public CalendarWindows {
   [[nodiscard]] Window in_ticks(Seconds window) const { return {window.start * second_, window.length * second_}; }
 
   [[nodiscard]] Seconds find(std::int64_t second) const {
-    const date::sys_seconds now{std::chrono::seconds{second}};
-    const auto first = first_days(calendar_, date::floor<days>(zone_.to_local(now)));
+    constexpr std::int64_t kDay = 86'400;
+    const chrono::local_seconds local{chrono::seconds{second + zone_.offset_at(second)}};
+    const auto first = first_days(calendar_, chrono::floor<days>(local));
     // The first instant of a local day, also where the clock skips or repeats midnight.
-    std::array<date::sys_seconds, first.size()> begin;
+    std::array<std::int64_t, first.size()> begin{};
     std::transform(first.begin(), first.end(), begin.begin(),
-                   [&](local_days day) { return date::sys_seconds{zone_.to_sys(day, date::choose::earliest)}; });
-    const auto* next = std::upper_bound(begin.begin() + 1, begin.end() - 1, now);
-    return {(next - 1)->time_since_epoch().count(), (*next - *(next - 1)).count()};
+                   [&](local_days day) { return zone_.first_instant(day.time_since_epoch().count() * kDay); });
+    const auto* next = std::upper_bound(begin.begin() + 1, begin.end() - 1, second);
+    return {*(next - 1), *next - *(next - 1)};
   }
 
   Calendar calendar_;
-  const date::time_zone& zone_;
+  TimeZone zone_;
   std::int64_t second_;
   mutable std::atomic<std::uint64_t> latest_{0};
 };
@@ -102,13 +100,9 @@ class ZonedWindows final : public CalendarWindows {
 }  // namespace
 
 Result<std::shared_ptr<const CalendarWindows>> open_calendar(const Calendar& calendar, Tick tick) {
-  try {
-    const date::time_zone& zone = *date::locate_zone(calendar.timezone);
-    static_cast<void>(zone.get_info(date::sys_seconds{}));  // reads the zone's file, so that nothing later can fail
-    return std::shared_ptr<const CalendarWindows>(std::make_shared<ZonedWindows>(calendar, zone, tick));
-  } catch (const std::exception&) {  // date reports an unknown zone and a missing database by throwing
-    return Error{"calendar.timezone: \"" + calendar.timezone + "\" is not in the system's time zone database"};
-  }
+  auto zone = TimeZone::open(calendar.timezone);
+  if (!zone) return Error{"calendar.timezone: " + zone.error().message};
+  return std::shared_ptr<const CalendarWindows>(std::make_shared<ZonedWindows>(calendar, *std::move(zone), tick));
 }
 
 }  // namespace sluice::algorithm

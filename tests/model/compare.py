@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Compares the C++ algorithms with the reference model (reference/README.md).
 
-    compare.py vectors RUNNER ALGORITHM                the stored traces: ns, ns with a clock that never steps back, us
+    compare.py vectors RUNNER ALGORITHM [--slow]       the stored traces: ns, ns with a clock that never steps back, us; --slow:
+                                                       by the runner's own slow model
     compare.py random RUNNER --algorithm A --ops N     fresh random traces of the same three kinds, N operations in all
 
 The seed of the random traces is SLUICE_SEED (default 1) and is printed. Exit code 1 on any difference.
@@ -26,7 +27,7 @@ def vectors(runner, algorithm, kinds):
     for kind in kinds:
         path = REFERENCE / "vectors" / (".".join(filter(None, [algorithm, kind])) + ".jsonl.gz")
         print(f"{path.name}:", flush=True)
-        bad += subprocess.run([runner, *runner_options(kind)], input=gzip.decompress(path.read_bytes())).returncode != 0
+        bad += subprocess.run([runner, *runner_options(kind), *more_options], input=gzip.decompress(path.read_bytes())).returncode != 0
     return bad
 
 
@@ -49,6 +50,7 @@ def main():
     one = commands.add_parser("vectors")
     one.add_argument("runner")
     one.add_argument("algorithm")
+    one.add_argument("--slow", action="store_true")
     two = commands.add_parser("random")
     two.add_argument("runner")
     two.add_argument("--algorithm", required=True)

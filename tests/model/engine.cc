@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <stdexcept>
-#include <vector>
 
 #include "algorithm/int128.h"
 
@@ -15,26 +14,44 @@ using algorithm::Uint128;
 using algorithm::Verdict;
 using algorithm::View;
 
-json::value ticks(std::int64_t wait) { return wait == algorithm::kNever ? json::value(nullptr) : json::value(wait); }
-
 // One (limit, key) of a request, equal ones merged.
 struct Row {
   Subject* subject = nullptr;
+  Algorithm algorithm = Algorithm::token_bucket;
   std::uint64_t cost = 0;
   std::size_t index = 0;  // of its first charge
   Verdict verdict;
+  std::optional<std::uint64_t> lease;
   View view;
-  json::object own;
 };
 
-json::object answer_of(bool allowed, const Verdict& verdict, const View& view, json::object own) {
-  json::object answer = std::move(own);
-  answer["allowed"] = allowed;
-  answer["limit"] = view.limit;
-  answer["remaining"] = view.remaining;
-  answer["reset_after"] = ticks(view.reset_after);
-  answer["retry_after"] = ticks(verdict.retry_after);
+Answer answer_of(bool allowed, const Row& row) {
+  Answer answer;
+  answer.allowed = allowed;
+  answer.retry_after = row.verdict.retry_after;
+  answer.limit = row.view.limit;
+  answer.remaining = row.view.remaining;
+  answer.reset_after = row.view.reset_after;
   return answer;
+}
+
+void add_own_fields(Answer& answer, const Row& row) {
+  answer.own = row.algorithm;
+  answer.mark = row.verdict.mark;
+  answer.lease = row.lease;
+  if (row.algorithm == Algorithm::leaky_bucket && row.verdict.fits) answer.delay = row.verdict.delay;
+}
+
+void add_joint_fields(Answer& answer, const std::vector<Row>& rows, const Row& decisive) {
+  answer.which = decisive.index;
+  for (const Row& row : rows) {
+    if (row.algorithm == Algorithm::leaky_bucket) {
+      answer.has_delay = true;
+      if (answer.allowed) answer.delay = std::max(answer.delay.value_or(0), row.verdict.delay);
+    } else if (row.algorithm == Algorithm::concurrency && answer.allowed) {
+      answer.leases.push_back(row.lease);
+    }
+  }
 }
 
 // Is a's remaining/limit less than b's? A limit of 0 is the least of all.
@@ -43,39 +60,54 @@ bool has_less(const View& a, const View& b) {
   return Uint128{a.remaining} * b.limit < Uint128{b.remaining} * a.limit;
 }
 
-// Fields of a request with several charges.
-void add_joint_fields(json::object& answer, const std::vector<Row>& rows, const Row& decisive, bool allowed) {
-  for (const char* name : {"mark", "lease", "delay"}) answer.erase(name);
-  answer["which"] = decisive.index;
-  std::int64_t delay = -1;
-  json::array leases;
-  for (const Row& row : rows) {
-    if (row.own.contains("delay")) delay = std::max(delay, row.verdict.delay);
-    if (const auto* lease = row.own.if_contains("lease"); lease != nullptr && allowed) leases.push_back(*lease);
-  }
-  if (delay >= 0) answer["delay"] = allowed ? json::value(delay) : json::value(nullptr);
-  answer["leases"] = std::move(leases);
+json::value ticks(std::int64_t wait) { return wait == algorithm::kNever ? json::value(nullptr) : json::value(wait); }
+
+template <typename T>
+json::value or_null(const std::optional<T>& value) {
+  return value ? json::value(*value) : json::value(nullptr);
 }
 
 }  // namespace
 
-json::object Engine::apply(const Operation& operation) {
-  if (operation.verb == "limit") {
-    limits_[operation.limit] = with_numbers({}, operation.numbers, tick_);
-    return {};
+json::object to_json(const Answer& answer) {
+  json::object object;
+  object["allowed"] = answer.allowed;
+  object["limit"] = answer.limit;
+  object["remaining"] = answer.remaining;
+  object["reset_after"] = ticks(answer.reset_after);
+  object["retry_after"] = ticks(answer.retry_after);
+  if (answer.released) object["released"] = *answer.released;
+  if (answer.own == Algorithm::fixed_window) {
+    object["mark"] = answer.mark == Mark::none        ? json::value(nullptr)
+                     : answer.mark == Mark::quota_hit ? json::value("quota_hit")
+                                                      : json::value("over_quota");
   }
+  if (answer.own == Algorithm::leaky_bucket || answer.has_delay) object["delay"] = or_null(answer.delay);
+  if (answer.own == Algorithm::concurrency) object["lease"] = or_null(answer.lease);
+  if (answer.which) {
+    object["which"] = *answer.which;
+    json::array leases;
+    for (const auto& lease : answer.leases) leases.push_back(or_null(lease));
+    object["leases"] = std::move(leases);
+  }
+  return object;
+}
+
+Answer Engine::apply(const Operation& operation) {
   if (operation.verb == "check") return check(operation.charges, operation.now, true);
   if (operation.verb == "peek") return check(operation.charges, operation.now, false);
-  return verb(operation);
+  if (operation.verb != "limit") return verb(operation);
+  define(operation.limit, with_numbers({}, operation.numbers, tick_));
+  return {};
 }
 
 Engine::Held& Engine::held(const std::string& limit, const std::string& key) {
   auto [it, added] = held_.try_emplace({limit, key});
-  if (added) it->second = {limits_.at(limit), make_subject(limits_.at(limit), tick_)};
+  if (added) it->second = {limits_.at(limit), make_(limits_.at(limit), tick_)};
   return it->second;
 }
 
-json::object Engine::check(std::span<const TracedCharge> charges, std::int64_t now, bool take) {
+Answer Engine::check(std::span<const TracedCharge> charges, std::int64_t now, bool take) {
   std::vector<Row> rows;
   std::vector<std::unique_ptr<Subject>> copies;
   std::map<std::pair<std::string, std::string>, std::size_t> seen;
@@ -83,17 +115,19 @@ json::object Engine::check(std::span<const TracedCharge> charges, std::int64_t n
     const TracedCharge& charge = charges[i];
     const auto [it, added] = seen.try_emplace({charge.limit, charge.key}, rows.size());
     if (added) {
-      Subject* subject = held(charge.limit, charge.key).subject.get();
-      if (!take) subject = copies.emplace_back(subject->clone()).get();
-      rows.push_back({.subject = subject, .cost = 0, .index = i, .verdict = {}, .view = {}, .own = {}});
+      const Held& one = held(charge.limit, charge.key);
+      Subject* subject = take ? one.subject.get() : copies.emplace_back(one.subject->clone()).get();
+      rows.push_back({.subject = subject, .algorithm = one.limit.algorithm, .index = i, .verdict{}, .lease{}, .view{}});
     }
     rows[it->second].cost += charge.cost;
   }
   bool allowed = true;
   for (Row& row : rows) {
     row.verdict = row.subject->judge(now, row.cost);
-    row.subject->add_own_fields(row.own, row.verdict, row.cost);
     allowed = allowed && row.verdict.fits;
+    if (row.algorithm == Algorithm::concurrency && row.verdict.fits && row.cost > 0) {
+      row.lease = row.subject->next_lease();
+    }
   }
   for (Row& row : rows) {
     if (allowed) {
@@ -110,16 +144,20 @@ json::object Engine::check(std::span<const TracedCharge> charges, std::int64_t n
                 : !row.verdict.fits && (decisive == nullptr || row.verdict.retry_after > decisive->verdict.retry_after);
     if (better) decisive = &row;
   }
-  json::object answer = answer_of(allowed, decisive->verdict, decisive->view, decisive->own);
-  if (charges.size() > 1) add_joint_fields(answer, rows, *decisive, allowed);
+  Answer answer = answer_of(allowed, *decisive);
+  if (charges.size() > 1) {
+    add_joint_fields(answer, rows, *decisive);
+  } else {
+    add_own_fields(answer, *decisive);
+  }
   return answer;
 }
 
-json::object Engine::verb(const Operation& operation) {
+Answer Engine::verb(const Operation& operation) {
   Held& one = held(operation.limit, operation.key);
   Subject& subject = *one.subject;
   const std::int64_t now = operation.now;
-  json::object own;
+  std::optional<bool> released;
   if (operation.verb == "refund") {
     subject.refund(now, operation.cost, operation.at);
   } else if (operation.verb == "settle") {
@@ -132,13 +170,19 @@ json::object Engine::verb(const Operation& operation) {
   } else if (operation.verb == "reset") {
     subject.reset();
   } else if (operation.verb == "release") {
-    own["released"] = subject.release(now, operation.lease);
+    released = subject.release(now, operation.lease);
   } else {
     throw std::invalid_argument("unknown verb: " + operation.verb);
   }
-  const Verdict verdict = subject.judge(now, 0);
-  subject.add_own_fields(own, verdict, 0);
-  return answer_of(true, verdict, subject.view(now), std::move(own));
+  const Row row{.subject = &subject,
+                .algorithm = one.limit.algorithm,
+                .verdict = subject.judge(now, 0),
+                .lease{},
+                .view = subject.view(now)};
+  Answer answer = answer_of(true, row);
+  add_own_fields(answer, row);
+  answer.released = released;
+  return answer;
 }
 
 }  // namespace sluice::model

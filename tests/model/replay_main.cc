@@ -1,20 +1,20 @@
-// model_replay [--us] [FILE]: replays a trace and compares each answer with the line's "want". Exit code 1 on any
-// difference.
-#include <fstream>
+// model_replay [--us] [--slow] < TRACE: replays a trace and compares each answer with the line's "want"; exit code 1 on
+// any difference. --slow: by the slow model (slow_model.h) instead of the algorithms under test.
+#include <exception>
 #include <iostream>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "tests/model/engine.h"
+#include "tests/model/slow_model.h"
 #include "tests/model/trace.h"
 
 namespace {
 
 constexpr int kMostShown = 10;
 
-int replay(std::istream& in, sluice::algorithm::Tick tick) {
-  sluice::model::Engine engine(tick);
+int replay(std::istream& in, sluice::model::Engine engine) {
   std::string line;
   std::size_t number = 0;
   std::size_t compared = 0;
@@ -22,7 +22,7 @@ int replay(std::istream& in, sluice::algorithm::Tick tick) {
   while (std::getline(in, line)) {
     ++number;
     const auto operation = sluice::model::parse_operation(line);
-    const auto got = engine.apply(operation);
+    const auto got = to_json(engine.apply(operation));
     if (operation.verb == "limit") continue;
     ++compared;
     if (got == operation.want) continue;
@@ -37,22 +37,14 @@ int replay(std::istream& in, sluice::algorithm::Tick tick) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::vector<std::string_view> arguments(argv + 1, argv + argc);
   auto tick = sluice::algorithm::Tick::nanosecond;
-  std::ifstream file;
-  for (const std::string_view argument : arguments) {
-    if (argument == "--us") {
-      tick = sluice::algorithm::Tick::microsecond;
-    } else {
-      file.open(std::string(argument));
-      if (!file) {
-        std::cerr << "model_replay: cannot read " << argument << '\n';
-        return 1;
-      }
-    }
+  auto* make = &sluice::model::make_subject;
+  for (const std::string_view argument : std::vector<std::string_view>(argv + 1, argv + argc)) {
+    if (argument == "--us") tick = sluice::algorithm::Tick::microsecond;
+    if (argument == "--slow") make = &sluice::model::make_slow_subject;
   }
   try {
-    return replay(file.is_open() ? file : std::cin, tick);
+    return replay(std::cin, sluice::model::Engine(tick, make));
   } catch (const std::exception& error) {
     std::cerr << "model_replay: " << error.what() << '\n';
     return 1;

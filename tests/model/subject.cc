@@ -1,7 +1,7 @@
 #include "tests/model/subject.h"
 
 #include <stdexcept>
-#include <string>
+#include <utility>
 
 #include "algorithm/calendar.h"
 #include "algorithm/compiled_limit.h"
@@ -24,7 +24,7 @@ CompiledLimit compiled(const Limit& limit, Tick tick) {
 // The algorithms whose state has a fixed size.
 class CompiledSubject final : public Subject {
  public:
-  CompiledSubject(const Limit& limit, Tick tick) : limit_(limit), tick_(tick), compiled_(compiled(limit, tick)) {}
+  CompiledSubject(const Limit& limit, Tick tick) : tick_(tick), compiled_(compiled(limit, tick)) {}
 
   Verdict judge(std::int64_t now, std::uint64_t cost) const override { return compiled_.judge(state_, now, cost); }
   void take(std::int64_t now, std::uint64_t cost) override { compiled_.take(state_, now, cost); }
@@ -37,32 +37,15 @@ class CompiledSubject final : public Subject {
     compiled_.settle(state_, now, reserved, actual, at);
   }
   void penalize(std::int64_t now, std::uint64_t cost) override { compiled_.penalize(state_, now, cost); }
-  bool release(std::int64_t /*now*/, std::uint64_t /*lease*/) override {
-    throw std::invalid_argument("release is a verb of concurrency");
-  }
   void set_limit(const Limit& limit, std::int64_t now) override {
     CompiledLimit next = compiled(limit, tick_);
     next.convert(state_, compiled_, now);
     compiled_ = std::move(next);
-    limit_ = limit;
   }
   void reset() override { state_ = {}; }
-  View view_if_dropped(std::int64_t now) const override {
-    return compiled_.view(compiled_.is_initial(state_, now) ? CompiledLimit::State{} : state_, now);
-  }
-  void add_own_fields(boost::json::object& answer, const Verdict& verdict, std::uint64_t /*cost*/) const override {
-    if (limit_.algorithm == Algorithm::fixed_window) {
-      answer["mark"] = verdict.mark == Mark::none        ? boost::json::value(nullptr)
-                       : verdict.mark == Mark::quota_hit ? boost::json::value("quota_hit")
-                                                         : boost::json::value("over_quota");
-    } else if (limit_.algorithm == Algorithm::leaky_bucket) {
-      answer["delay"] = verdict.fits ? boost::json::value(verdict.delay) : boost::json::value(nullptr);
-    }
-  }
   std::unique_ptr<Subject> clone() const override { return std::make_unique<CompiledSubject>(*this); }
 
  private:
-  Limit limit_;
   Tick tick_;
   CompiledLimit compiled_;
   CompiledLimit::State state_;

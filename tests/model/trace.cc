@@ -69,6 +69,70 @@ Operation parse_operation(std::string_view line) {
   return operation;
 }
 
+std::string operation_line(const Operation& operation) {
+  json::object object{{"op", operation.verb}, {"now", operation.now}};
+  if (operation.verb == "check" || operation.verb == "peek") {
+    json::array charges;
+    for (const TracedCharge& charge : operation.charges) {
+      charges.push_back(json::array{json::value(charge.limit), json::value(charge.key), json::value(charge.cost)});
+    }
+    object["charges"] = std::move(charges);
+    return json::serialize(object);
+  }
+  object["limit"] = operation.limit;
+  object["key"] = operation.key;
+  if (operation.verb == "refund" || operation.verb == "penalize") object["cost"] = operation.cost;
+  if (operation.verb == "settle") {
+    object["reserved"] = operation.reserved;
+    object["actual"] = operation.actual;
+  }
+  if (operation.at) object["at"] = *operation.at;
+  if (operation.verb == "release") object["lease"] = operation.lease;
+  if (operation.verb == "set_limit") object["to"] = operation.numbers;
+  return json::serialize(object);
+}
+
+std::string limit_line(const std::string& id, const Limit& limit, algorithm::Tick tick) {
+  const auto ticks = [&](std::chrono::nanoseconds duration) { return duration.count() / nanoseconds_in(tick); };
+  const auto name = [](const auto& names, auto value) {
+    const std::string_view text = names[static_cast<std::size_t>(value)];
+    return json::string(text.data(), text.size());
+  };
+  json::object object{
+      {"op", "limit"}, {"id", id}, {"algorithm", name(kAlgorithms, limit.algorithm)}, {"rate", limit.rate}};
+  switch (limit.algorithm) {
+    case Algorithm::token_bucket:
+      object["burst"] = limit.burst;
+      break;
+    case Algorithm::leaky_bucket:
+      object["queue"] = limit.queue;
+      break;
+    case Algorithm::sliding_window:
+      object["slots"] = limit.slots;
+      break;
+    case Algorithm::concurrency:
+      object["ttl"] = ticks(limit.ttl);
+      break;
+    case Algorithm::fixed_window:
+      if (limit.align == Align::calendar) {
+        object["calendar"] = json::object{{"unit", name(kUnits, limit.calendar.unit)},
+                                          {"timezone", limit.calendar.timezone},
+                                          {"anchor_day", limit.calendar.anchor_day}};
+      } else {
+        object["align"] = name(kAligns, limit.align);
+      }
+      if (limit.count_denied) object["count_denied"] = true;
+      break;
+    case Algorithm::sliding_log:
+      break;
+  }
+  if (limit.algorithm != Algorithm::concurrency && limit.align != Align::calendar)
+    object["period"] = ticks(limit.period);
+  return json::serialize(object);
+}
+
+Algorithm algorithm_named(std::string_view name) { return named<Algorithm>(name, kAlgorithms); }
+
 Limit with_numbers(Limit limit, const json::object& numbers, algorithm::Tick tick) {
   const auto number = [&](const char* name, auto& into) {
     if (const auto* value = numbers.if_contains(name))

@@ -37,6 +37,13 @@ struct Operation {
 
 [[nodiscard]] Operation parse_operation(std::string_view line);
 
+/// The opposite: the line of an operation, and the one that defines a limit.
+[[nodiscard]] std::string operation_line(const Operation& operation);
+[[nodiscard]] std::string limit_line(const std::string& id, const Limit& limit, algorithm::Tick tick);
+
+/// Throws std::invalid_argument for a name that is none.
+[[nodiscard]] Algorithm algorithm_named(std::string_view name);
+
 /// `limit` with those of its numbers that `numbers` names.
 [[nodiscard]] Limit with_numbers(Limit limit, const boost::json::object& numbers, algorithm::Tick tick);
 

@@ -99,8 +99,9 @@ void HttpConnection::work_on(std::string_view& bytes, Time now) {
         break;
     }
     // A client that waits for leave to send its body has sent no byte of it.
-    if (reader_.phase() == RequestReader::Phase::body && phase_ != RequestReader::Phase::body && bytes.empty() &&
-        reader_.head().expects_continue && reader_.head().has_body) {
+    if (state_ == State::reading && reader_.phase() == RequestReader::Phase::body &&
+        phase_ != RequestReader::Phase::body && bytes.empty() && reader_.head().expects_continue &&
+        reader_.head().has_body) {
       append_output("HTTP/1.1 100 Continue\r\n\r\n", now);
     }
     enter_phase(now);

@@ -209,7 +209,8 @@ RequestReader::Event RequestReader::Impl::read_head(std::string_view& bytes) {
   read_bytes += used;
   if (error == beast_http::error::need_more) {
     if (slice.size() < allowed) return Event::need_more;
-    if (head.path.empty()) return fail({414, "the request target is longer than 8 KiB"});
+    if (head.path.empty() && slice.find("\r\n") == std::string_view::npos)
+      return fail({414, "the request target is longer than 8 KiB"});
     return fail({431, "the request head is too large"});
   }
   if (error) return fail(error);
@@ -226,6 +227,9 @@ RequestReader::Event RequestReader::Impl::read_head(std::string_view& bytes) {
 RequestReader::Event RequestReader::Impl::read_chunks(std::string_view& bytes) {
   // Chunks of a byte each are six times as long as what they carry; extensions and trailers have to fit in besides.
   const std::size_t most = 8 * options.max_body + options.max_head;
+  // The shortest chunked body has five bytes, and Beast 1.81 asserts that it has them all at once.
+  constexpr std::size_t shortest = 5;
+  if (read_bytes == 0 && bytes.size() < shortest) return Event::need_more;
   while (!parser->is_done()) {
     const std::size_t allowed = most - read_bytes;
     const std::string_view slice = bytes.substr(0, allowed);

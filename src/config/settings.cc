@@ -78,9 +78,17 @@ Result<log::Format> parse_format(std::string_view text) {
   return parse_name(text, names);
 }
 
+// What the store itself knows better is its to refuse; this catches what is no URL at all.
 Result<std::string> parse_redis_url(std::string_view text) {
-  if (text.empty() || text.starts_with("redis://")) return std::string(text);
-  return Error{"expected a URL such as redis://127.0.0.1:6379, found '" + without_password(text) + "'"};
+  if (text.empty() || text.starts_with("redis://") || text.starts_with("unix://")) return std::string(text);
+  return Error{"expected a URL such as redis://127.0.0.1:6379 or unix:///run/redis.sock, found '" +
+               without_password(text) + "'"};
+}
+
+Result<std::string> parse_prefix(std::string_view text) {
+  const bool plain = std::ranges::all_of(text, [](char c) { return c > ' ' && c < 0x7f && c != '{' && c != '}'; });
+  if (plain && text.size() <= 64) return std::string(text);
+  return Error{"expected at most 64 printable characters without spaces and braces"};
 }
 
 template <auto kMember, auto kParse>
@@ -137,6 +145,21 @@ constexpr auto kSettings = std::to_array<Setting>({
      .fallback = "20ms",
      .help = "How long a decision may wait for Redis",
      .set = set_one<&Settings::redis_timeout, parse_duration_of<1, 10 * kSecond>>},
+    {.name = "store.redis.prefix",
+     .value = "TEXT",
+     .fallback = "sluice:",
+     .help = "What the names of all keys in Redis begin with",
+     .set = set_one<&Settings::redis_prefix, parse_prefix>},
+    {.name = "store.redis.failures",
+     .value = "NUMBER",
+     .fallback = "5",
+     .help = "Failures in a row after which Redis is not asked but probed",
+     .set = set_one<&Settings::redis_failures, parse_number<1, 1'000'000>>},
+    {.name = "store.redis.probe_interval",
+     .value = "DURATION",
+     .fallback = "500ms",
+     .help = "Time between probes of a Redis that has failed, give or take 20 %",
+     .set = set_one<&Settings::redis_probe_interval, parse_duration_of<1, kHour>>},
     {.name = "store.memory.max_keys",
      .value = "NUMBER",
      .fallback = "10000000",

@@ -22,6 +22,9 @@ struct Settings {
   std::vector<std::string> policy;  ///< files and directories
   std::string redis_url;            ///< empty: the state is in memory
   std::chrono::nanoseconds redis_timeout{};
+  std::string redis_prefix;
+  std::uint64_t redis_failures = 0;
+  std::chrono::nanoseconds redis_probe_interval{};
   std::uint64_t memory_max_keys = 0;
   std::uint64_t threads = 0;  ///< 0: as many as the process may use cores
   std::uint64_t max_connections = 0;

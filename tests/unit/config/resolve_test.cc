@@ -43,6 +43,9 @@ TEST(Resolve, DefaultsAreThoseOfTheManual) {
   EXPECT_THAT(settings.policy, IsEmpty());
   EXPECT_EQ(settings.redis_url, "");
   EXPECT_EQ(settings.redis_timeout, 20ms);
+  EXPECT_EQ(settings.redis_prefix, "sluice:");
+  EXPECT_EQ(settings.redis_failures, 5U);
+  EXPECT_EQ(settings.redis_probe_interval, 500ms);
   EXPECT_EQ(settings.memory_max_keys, 10'000'000U);
   EXPECT_EQ(settings.threads, 0U);
   EXPECT_EQ(settings.drain_timeout, 10s);
@@ -165,14 +168,17 @@ TEST(Resolve, NumbersHaveRanges) {
   EXPECT_EQ(error("threads", "256"), "");
   EXPECT_EQ(error("threads", "auto"), "");
   EXPECT_EQ(error("drain_timeout", "61m"), "--drain_timeout: expected 0s to 1h, found '61m'");
+  EXPECT_EQ(error("store.redis.prefix", "a{b}"),
+            "--store.redis.prefix: expected at most 64 printable characters without spaces and braces");
+  EXPECT_EQ(error("store.redis.prefix", ""), "");
   EXPECT_EQ(error("http.headers.retry_after", "yes"),
             "--http.headers.retry_after: expected one of true, false, on, off, found 'yes'");
 }
 
 TEST(Resolve, NeverShowsAPassword) {
   const Resolved resolved = resolve(std::nullopt, {}, {{.name = "store.redis.url", .values = {"http://u:secret@h"}}});
-  EXPECT_THAT(resolved.errors,
-              ElementsAre("--store.redis.url: expected a URL such as redis://127.0.0.1:6379, found 'http://u:***@h'"));
+  EXPECT_THAT(resolved.errors, ElementsAre("--store.redis.url: expected a URL such as redis://127.0.0.1:6379 or "
+                                           "unix:///run/redis.sock, found 'http://u:***@h'"));
 }
 
 TEST(Resolve, WarnsOfMisspeltVariablesOnly) {

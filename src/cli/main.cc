@@ -1,0 +1,227 @@
+// The command line. The one file that includes CLI11, as that takes long to compile.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdlib>
+#include <exception>
+#include <iostream>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/suggest.h"
+#include "cli/check.h"
+#include "cli/lint.h"
+#include "cli/serve.h"
+#include "config/settings.h"
+
+namespace {
+
+using sluice::cli::ServeOptions;
+
+constexpr std::string_view kHelp =
+    R"(Sluice decides whether a request may pass: a rate limiter that Envoy, nginx and programs ask.
+
+Usage: sluice COMMAND [OPTIONS]
+
+Commands:
+  serve    Run the daemon: answers over gRPC (Envoy's RateLimitService) and HTTP
+  check    Make one decision here and now; exit code 0: allowed, 2: denied, 1: error
+  lint     Read policy files and tell what is wrong with them
+  config   Print the settings that serve would run with, and where each comes from
+
+Examples:
+  sluice serve --policy examples/policies/article.yaml
+      Serve that policy: HTTP on 127.0.0.1:8080, gRPC on 127.0.0.1:8081, counters in memory
+  sluice serve --policy policies/ --store.redis.url redis://127.0.0.1:6379
+      The same limits shared by any number of daemons
+  sluice check --policy examples/policies/article.yaml user=42
+      Would this request pass?
+
+'sluice COMMAND --help' tells more of each. Every option of serve is also an environment variable
+(SLUICE_LISTEN_HTTP) and a key of the server file (--config FILE).
+)";
+
+int fail(std::string_view command, const std::string& message) {
+  std::cerr << "sluice" << (command.empty() ? "" : " ") << command << ": " << message << '\n';
+  return EXIT_FAILURE;
+}
+
+// "--listn.http=…" → "; did you mean --listen.http?"
+std::string suggestion(const CLI::App& command, std::string_view argument) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  const std::vector<std::string_view> candidates(names.begin(), names.end());
+  const std::string_view near = sluice::nearest(argument.substr(0, argument.find('=')), candidates);
+  if (near.empty()) return "; see 'sluice " + command.get_name() + " --help'";
+  return "; did you mean " + std::string(near) + "?";
+}
+
+std::string unexpected(const CLI::App& command, const std::string& argument) {
+  if (argument.starts_with('-')) return "unknown flag " + argument + suggestion(command, argument);
+  return "unexpected argument '" + argument + "'; see 'sluice " + command.get_name() + " --help'";
+}
+
+int unknown_command(const std::string& name) {
+  if (name.starts_with('-')) return fail("", "unknown flag " + name + "; see 'sluice --help'");
+  constexpr std::array<std::string_view, 4> commands{"serve", "check", "lint", "config"};
+  const std::string_view near = sluice::nearest(name, commands);
+  return fail("", "unknown command '" + name + "'" +
+                      (near.empty() ? "; see 'sluice --help'" : "; did you mean '" + std::string(near) + "'?"));
+}
+
+// A flag a setting, each kept as text: the table reads them all in one way, wherever they come from.
+struct SettingFlags {
+  SettingFlags() : values(sluice::config::all_settings().size()) {}
+
+  void add_to(CLI::App& command) {
+    command.add_option("--config", config, "Server file; flags and environment win over it (SLUICE_CONFIG)")
+        ->type_name("FILE")
+        ->group("Settings");
+    for (std::size_t row = 0; row < values.size(); ++row) {
+      const sluice::config::Setting& setting = sluice::config::all_settings()[row];
+      std::string help(setting.help);
+      if (!setting.fallback.empty()) help += " [" + std::string(setting.fallback) + "]";
+      if (setting.is_list) help += "; repeatable";
+      command.add_option("--" + std::string(setting.name), values[row], help)
+          ->type_name(std::string(setting.value))
+          ->expected(1)
+          ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+          ->allow_extra_args(false)
+          ->group("Settings");
+    }
+  }
+
+  [[nodiscard]] sluice::cli::ServeOptions options(const CLI::App& command) const {
+    ServeOptions result{.config = config, .flags = {}};
+    for (std::size_t row = 0; row < values.size(); ++row) {
+      const std::string name(sluice::config::all_settings()[row].name);
+      if (command.count("--" + name) > 0) result.flags.push_back({.name = name, .values = values[row]});
+    }
+    return result;
+  }
+
+  /// A setting that is no list, given twice.
+  [[nodiscard]] std::string repeated() const {
+    for (std::size_t row = 0; row < values.size(); ++row) {
+      const sluice::config::Setting& setting = sluice::config::all_settings()[row];
+      if (!setting.is_list && values[row].size() > 1) return std::string(setting.name);
+    }
+    return "";
+  }
+
+  std::string config;
+  std::vector<std::vector<std::string>> values;
+};
+
+int run(int argc, char** argv) {
+  CLI::App app;
+  app.allow_extras();
+  app.set_help_flag();
+  bool help = false;
+  bool version = false;
+  app.add_flag("-h,--help", help);
+  app.add_flag("--version", version);
+
+  CLI::App* serve =
+      app.add_subcommand("serve", "Run the daemon: answers over gRPC (Envoy's RateLimitService) and HTTP.");
+  CLI::App* config =
+      app.add_subcommand("config", "Print the settings that serve would run with, and where each comes from.");
+  SettingFlags serve_flags;
+  SettingFlags config_flags;
+  serve_flags.add_to(*serve);
+  config_flags.add_to(*config);
+
+  sluice::cli::CheckOptions check_options;
+  CLI::App* check = app.add_subcommand(
+      "check", "Make one decision here and now, on fresh counters. Exit code 0: allowed, 2: denied, 1: error.");
+  check->add_option("--policy", check_options.policy, "Policy file or directory; repeatable")
+      ->type_name("PATH")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->allow_extra_args(false);
+  check->add_option("--domain", check_options.domain, "Domain asked; may be left out when the policy has one only")
+      ->type_name("NAME");
+  check->add_option("--cost", check_options.cost, "Tokens asked for [1]")->type_name("NUMBER");
+  check->add_flag("--json", check_options.json, "Answer as one JSON object");
+  check->add_option("--repeat", check_options.repeat, "Make so many decisions at one instant [1]")->type_name("NUMBER");
+  check
+      ->add_option("descriptor", check_options.descriptors,
+                   "A descriptor each: its entries in order, separated by commas (\\, is a comma in a value)")
+      ->type_name("KEY=VALUE[,KEY=VALUE...]");
+
+  sluice::cli::LintOptions lint_options;
+  CLI::App* lint = app.add_subcommand(
+      "lint",
+      "Read policy files and tell what is wrong with them, one finding a line. Exit code 0: nothing, 1: errors.");
+  lint->add_flag("--strict", lint_options.strict, "Warnings count as errors");
+  lint->add_option("path", lint_options.paths, "Policy files and directories")->type_name("PATH");
+
+  for (CLI::App* command : {serve, config, check, lint}) {
+    command->allow_extras();
+    command->set_help_flag("-h,--help", "Show this");
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    std::cout << app.get_subcommands().front()->help("sluice");
+    return EXIT_SUCCESS;
+  } catch (const CLI::ParseError& problem) {
+    const auto used = app.get_subcommands();
+    return fail(used.empty() ? "" : used.front()->get_name(), problem.what());
+  }
+
+  if (version) {
+    std::cout << "sluice " SLUICE_VERSION "\n";
+    return EXIT_SUCCESS;
+  }
+  if (help) {
+    std::cout << kHelp;
+    return EXIT_SUCCESS;
+  }
+  const auto used = app.get_subcommands();
+  if (const auto rest = app.remaining(); !rest.empty()) return unknown_command(rest.front());
+  if (used.empty()) {
+    std::cerr << kHelp;
+    return EXIT_FAILURE;
+  }
+  const CLI::App& command = *used.front();
+  if (used.size() > 1) return fail(command.get_name(), unexpected(command, used[1]->get_name()));
+  for (const std::string& argument : command.remaining()) {
+    // What only says that positional arguments follow stays among the rest.
+    if (argument != "--") return fail(command.get_name(), unexpected(command, argument));
+  }
+
+  if (used.front() == serve || used.front() == config) {
+    const SettingFlags& flags = used.front() == serve ? serve_flags : config_flags;
+    if (const std::string name = flags.repeated(); !name.empty()) {
+      return fail(command.get_name(), "--" + name + " is given more than once");
+    }
+    const ServeOptions options = flags.options(command);
+    return used.front() == serve ? sluice::cli::serve(options, std::cerr)
+                                 : sluice::cli::show_settings(options, std::cout, std::cerr);
+  }
+  if (used.front() == check) {
+    if (check_options.policy.empty()) return fail("check", "no policy: name a file or directory with --policy");
+    if (check_options.descriptors.empty())
+      return fail("check", "no descriptor: name what is asked for, such as user=42");
+    return sluice::cli::check(check_options, std::cout, std::cerr);
+  }
+  if (lint_options.paths.empty()) return fail("lint", "no policy: name files or directories");
+  return sluice::cli::lint(lint_options, std::cout);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const std::exception& problem) {
+    std::cerr << "sluice: " << problem.what() << '\n';
+    return EXIT_FAILURE;
+  }
+}

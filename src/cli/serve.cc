@@ -1,0 +1,93 @@
+#include "cli/serve.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdlib>
+#include <exception>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <ostream>
+#include <span>
+#include <string_view>
+#include <system_error>
+
+#include "base/log.h"
+#include "base/result.h"
+#include "server/server.h"
+
+namespace sluice::cli {
+namespace {
+
+std::vector<std::string> environment() {
+  std::vector<std::string> lines;
+  for (char** line = environ; line != nullptr && *line != nullptr; ++line) lines.emplace_back(*line);
+  return lines;
+}
+
+Result<std::optional<config::File>> read_config(const ServeOptions& options) {
+  std::string name = options.config;
+  if (name.empty()) {
+    const char* variable = std::getenv("SLUICE_CONFIG");
+    if (variable == nullptr || *variable == '\0') return std::optional<config::File>();
+    name = variable;
+  }
+  std::ifstream in(name, std::ios::binary);
+  std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  // A directory opens but cannot be read.
+  if (!in || in.bad()) {
+    return Error{name + ": cannot read the server file: " + std::generic_category().message(errno)};
+  }
+  return std::optional<config::File>(config::File{.name = std::move(name), .text = std::move(text)});
+}
+
+std::optional<config::Resolved> resolve(const ServeOptions& options, std::ostream& err) {
+  const auto file = read_config(options);
+  if (!file) {
+    err << "sluice: " << file.error().message << '\n';
+    return std::nullopt;
+  }
+  config::Resolved resolved = config::resolve(*file, environment(), options.flags);
+  for (const std::string& warning : resolved.warnings) err << "sluice: warning: " << warning << '\n';
+  for (const std::string& error : resolved.errors) err << "sluice: " << error << '\n';
+  if (!resolved.errors.empty()) return std::nullopt;
+  return resolved;
+}
+
+std::string shown(const config::Setting& setting, std::span<const std::string> values) {
+  std::string text;
+  for (const std::string& value : values) {
+    if (!text.empty()) text += ", ";
+    text += setting.has_secret ? config::without_password(value) : value;
+  }
+  return setting.is_list ? "[" + text + "]" : text;
+}
+
+}  // namespace
+
+int serve(const ServeOptions& options, std::ostream& err) {
+  const auto resolved = resolve(options, err);
+  if (!resolved) return EXIT_FAILURE;
+  log::configure(resolved->settings.log_level, resolved->settings.log_format);
+  server::Server server(resolved->settings);
+  const std::vector<std::string> problems = server.prepare();
+  for (const std::string& problem : problems) err << "sluice: " << problem << '\n';
+  if (!problems.empty()) return EXIT_FAILURE;
+  server.run();
+  return EXIT_SUCCESS;
+}
+
+int show_settings(const ServeOptions& options, std::ostream& out, std::ostream& err) {
+  const auto resolved = resolve(options, err);
+  if (!resolved) return EXIT_FAILURE;
+  for (std::size_t row = 0; row < resolved->sources.size(); ++row) {
+    const config::Setting& setting = config::all_settings()[row];
+    const config::Source& source = resolved->sources[row];
+    out << setting.name << ": " << shown(setting, source.values) << "  # " << source.origin << '\n';
+  }
+  return EXIT_SUCCESS;
+}
+
+}  // namespace sluice::cli

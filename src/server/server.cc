@@ -1,0 +1,270 @@
+#include "server/server.h"
+
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <boost/asio/post.hpp>
+#include <boost/system/error_code.hpp>
+#include <csignal>
+#include <cstdlib>
+#include <thread>
+#include <tuple>
+#include <utility>
+
+#include "base/duration.h"
+#include "base/log.h"
+#include "front/grpc/grpc_session.h"
+#include "front/http/http_session.h"
+#include "policy/policy.h"
+#include "store/fallback_store.h"
+#include "store/redis/redis_store.h"
+#include "store/redis/url.h"
+
+namespace sluice::server {
+namespace {
+
+using boost::asio::ip::tcp;
+using boost::system::error_code;
+using namespace std::string_literals;
+
+// SETTINGS (empty) and GOAWAY: no stream was looked at, ENHANCE_YOUR_CALM.
+const std::string kGrpcRefusal =
+    "\x00\x00\x00\x04\x00\x00\x00\x00\x00\x00\x00\x08\x07\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x0b"s;
+const std::string kHttpRefusal =
+    "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+
+std::size_t thread_count(const config::Settings& settings) {
+  if (settings.threads > 0) return settings.threads;
+  return std::max(1U, std::thread::hardware_concurrency());
+}
+
+// Connections are descriptors: take all that the system lets this process have.
+void raise_descriptor_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= limit.rlim_max) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+}  // namespace
+
+Server::Server(const config::Settings& settings)
+    : settings_(settings),
+      policy_paths_(settings.policy.begin(), settings.policy.end()),
+      own_metrics_(registry_.add_shard()),
+      signals_(io_),
+      drain_timer_(io_) {
+  http::HttpOptions http_options;
+  http_options.headers = {.retry_after = settings.http_header_retry_after,
+                          .rate_limit = settings.http_header_rate_limit,
+                          .x_rate_limit = settings.http_header_x_rate_limit};
+  http_options.headers_on_allowed = settings.http_headers_on_allowed;
+  http_options.deny_status = static_cast<unsigned>(settings.http_deny_status);
+  http_options.store_failure_status = static_cast<unsigned>(settings.http_store_failure_status);
+  http_options.idle_timeout = settings.http_idle_timeout;
+  service_context_ = {.role = http::Role::service, .options = http_options, .registry = &registry_};
+  admin_context_ = {.role = http::Role::admin, .options = http_options, .registry = &registry_};
+  grpc_options_.headers = {.retry_after = settings.grpc_header_retry_after,
+                           .rate_limit = settings.grpc_header_rate_limit,
+                           .x_rate_limit = settings.grpc_header_x_rate_limit};
+  grpc_options_.idle_timeout = settings.grpc_idle_timeout;
+  grpc_options_.max_age = settings.grpc_max_connection_age;
+}
+
+Server::~Server() = default;
+
+std::vector<std::string> Server::prepare() {
+  std::vector<std::string> problems = load_policy();
+  if (!settings_.redis_url.empty()) {
+    if (const auto endpoint = store::redis::parse_url(settings_.redis_url); !endpoint) {
+      problems.push_back("store.redis.url: " + endpoint.error().message);
+    }
+  }
+  if (!problems.empty()) return problems;
+  open(
+      problems, "grpc", settings_.listen_grpc,
+      [this](Worker& worker, tcp::socket socket) {
+        front::start_grpc_session(worker, std::move(socket), grpc_options_);
+      },
+      kGrpcRefusal);
+  open(
+      problems, "http", settings_.listen_http,
+      [this](Worker& worker, tcp::socket socket) {
+        http::start_http_session(worker, std::move(socket), service_context_);
+      },
+      kHttpRefusal);
+  open(
+      problems, "admin", settings_.listen_admin,
+      [this](Worker& worker, tcp::socket socket) {
+        http::start_http_session(worker, std::move(socket), admin_context_);
+      },
+      kHttpRefusal);
+  if (problems.empty() && ports_.empty()) problems.emplace_back("every listener is off: nothing to serve");
+  return problems;
+}
+
+std::vector<std::string> Server::load_policy() {
+  if (policy_paths_.empty()) return {"no policy: name a file or directory with --policy"};
+  policy::Loaded loaded = policy::load(policy_paths_);
+  std::vector<std::string> problems;
+  for (const policy::Finding& finding : loaded.findings) {
+    if (loaded.policy) {
+      log::warn(finding.to_string());
+    } else {
+      problems.push_back(finding.to_string());
+    }
+  }
+  if (loaded.policy) {
+    policies_.set(std::move(loaded.policy));
+  } else if (problems.empty()) {
+    problems.emplace_back("the policy cannot be loaded");
+  }
+  return problems;
+}
+
+void Server::open(std::vector<std::string>& problems, std::string name, const config::Address& address,
+                  StartSession start, std::string refusal) {
+  if (address.off) return;
+  auto listener = Listener::open(io_, std::move(name), address);
+  if (!listener) {
+    problems.push_back(listener.error().message);
+    return;
+  }
+  ports_.push_back({.listener = *std::move(listener), .start = std::move(start), .refusal = std::move(refusal)});
+}
+
+void Server::run() {
+  std::signal(SIGPIPE, SIG_IGN);
+  raise_descriptor_limit();
+  const std::size_t threads = thread_count(settings_);
+  memory_ = std::make_shared<store::MemoryStore>(settings_.memory_max_keys);
+  expose_memory();
+  for (std::size_t i = 0; i < threads; ++i) {
+    workers_.push_back(std::make_unique<WorkerThread>(
+        policies_, clock_, registry_.add_shard(), [this](Worker& worker) { return make_store(worker); },
+        [this] { boost::asio::post(io_, [this] { worker_ended(); }); }));
+    ++running_workers_;
+  }
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) signals_.add(signal);
+  await_signal();
+  for (const Port& port : ports_) {
+    port.listener->start([this, &port](int descriptor, tcp protocol) { accepted(port, descriptor, protocol); });
+    log::info("listening " + port.listener->name() + " " + port.listener->address());
+  }
+  io_.run();
+  workers_.clear();
+  log::info("stopped");
+}
+
+std::shared_ptr<store::Store> Server::make_store(Worker& worker) const {
+  if (settings_.redis_url.empty()) return memory_;
+  auto redis = store::redis::RedisStore::create(worker.io,
+                                                {.url = settings_.redis_url,
+                                                 .prefix = settings_.redis_prefix,
+                                                 .timeout = settings_.redis_timeout,
+                                                 .failures = static_cast<unsigned>(settings_.redis_failures),
+                                                 .probe_interval = settings_.redis_probe_interval},
+                                                worker.metrics);
+  if (!redis) {
+    // The settings have been looked at in prepare(): this is a disagreement between the two.
+    log::error("store.redis: " + redis.error().message);
+    std::abort();
+  }
+  return std::make_shared<store::FallbackStore>(*std::move(redis), *memory_, worker.metrics);
+}
+
+void Server::expose_memory() {
+  const auto figure = [memory = memory_](std::uint64_t store::MemoryStore::Figures::* member) {
+    return [memory, member] { return memory->figures().*member; };
+  };
+  using Figures = store::MemoryStore::Figures;
+  registry_.add_gauge("sluice_memory_keys", "Counters held in memory.", figure(&Figures::keys));
+  registry_.add_gauge("sluice_memory_bytes", "Memory that the counters take.", figure(&Figures::bytes));
+  registry_.add_counter("sluice_memory_evicted_total", "Counters dropped for want of room, not yet as fresh ones.",
+                        figure(&Figures::evicted));
+  registry_.add_counter("sluice_memory_expired_total", "Counters dropped because they equalled fresh ones.",
+                        figure(&Figures::expired));
+}
+
+void Server::accepted(const Port& port, int descriptor, tcp protocol) {
+  WorkerThread* least = nullptr;
+  std::uint64_t connections = 0;
+  std::uint64_t fewest = 0;
+  for (const auto& worker : workers_) {
+    const std::uint64_t open = worker->connections();
+    connections += open;
+    if (least == nullptr || open < fewest) {
+      least = worker.get();
+      fewest = open;
+    }
+  }
+  if (connections >= settings_.max_connections) {
+    refuse(descriptor, port.refusal);
+    if (!std::exchange(refusing_, true)) {
+      log::warn("refusing connections: max_connections is reached",
+                {{"max_connections", std::to_string(settings_.max_connections)}});
+    }
+    return;
+  }
+  refusing_ = false;
+  least->assign(descriptor, protocol, port.start);
+}
+
+void Server::refuse(int descriptor, const std::string& farewell) {
+  own_metrics_.add(metrics::Counter::connections_refused);
+  std::array<char, 4096> discarded{};
+  // Best effort, without waiting: a close with bytes unread would reset the connection and take the farewell with it.
+  std::ignore = ::send(descriptor, farewell.data(), farewell.size(), MSG_NOSIGNAL);
+  ::shutdown(descriptor, SHUT_WR);
+  std::ignore = ::recv(descriptor, discarded.data(), discarded.size(), 0);
+  ::close(descriptor);
+}
+
+void Server::await_signal() {
+  signals_.async_wait([this](const error_code& error, int signal) {
+    if (error) return;
+    if (signal == SIGHUP) {
+      reload();
+    } else if (stopping_) {
+      log::warn("second signal: ending at once");
+      std::_Exit(1);
+    } else {
+      stop();
+    }
+    await_signal();
+  });
+}
+
+void Server::reload() {
+  const std::vector<std::string> problems = load_policy();
+  if (problems.empty()) {
+    log::info("policy loaded again");
+    return;
+  }
+  for (const std::string& problem : problems) log::error(problem);
+  log::error("the policy was not loaded; the old one stays in force");
+}
+
+void Server::stop() {
+  stopping_ = true;
+  log::info("stopping", {{"drain_timeout", to_text(settings_.drain_timeout)}});
+  for (const Port& port : ports_) port.listener->close();
+  for (const auto& worker : workers_) worker->drain();
+  drain_timer_.expires_after(settings_.drain_timeout);
+  drain_timer_.async_wait([this](const error_code& cancelled) {
+    if (cancelled) return;
+    log::warn("drain_timeout is over: closing what is left");
+    for (const auto& worker : workers_) worker->abort();
+  });
+}
+
+void Server::worker_ended() {
+  if (--running_workers_ > 0) return;
+  drain_timer_.cancel();
+  signals_.cancel();
+}
+
+}  // namespace sluice::server

@@ -1,0 +1,51 @@
+// A worker with the thread that runs it, as the accepting thread sees it.
+#pragma once
+
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <thread>
+
+#include "server/worker.h"
+
+namespace sluice::server {
+
+/// Starts serving a connection, on the worker's thread. It must admit a session (Worker::admit).
+using StartSession = std::function<void(Worker& worker, boost::asio::ip::tcp::socket socket)>;
+
+/// Public functions: the owner's thread only; they reach the worker through its io_context.
+class WorkerThread {
+ public:
+  using MakeStore = std::function<std::shared_ptr<store::Store>(Worker& worker)>;
+
+  /// Starts the thread. `make_store` is called on it, before anything else; `ended` is called on it at its very end.
+  WorkerThread(const policy::SnapshotHolder& policies, const Clock& clock, metrics::Shard& metrics,
+               MakeStore make_store, std::function<void()> ended);
+  /// Waits for the thread's end: call drain() before, and abort() when that takes too long.
+  ~WorkerThread();
+  WorkerThread(const WorkerThread&) = delete;
+  WorkerThread& operator=(const WorkerThread&) = delete;
+
+  /// Hands over an accepted connection. `start` must outlive the worker.
+  void assign(int descriptor, boost::asio::ip::tcp protocol, const StartSession& start);
+  /// Connections handed over that have not ended.
+  [[nodiscard]] std::uint64_t connections() const;
+  /// Finish what is in flight, then end.
+  void drain();
+  /// Close every connection now. Only after drain().
+  void abort();
+
+ private:
+  void run();
+  void end_soon();
+
+  Worker worker_;
+  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_;
+  std::uint64_t assigned_ = 0;
+  std::function<void()> ended_;
+  std::thread thread_;
+};
+
+}  // namespace sluice::server

@@ -324,8 +324,7 @@ class LimitReader {
     if (!text) return std::nullopt;
     const Result<nanoseconds> parsed = parse_duration(*text);
     if (!parsed) {
-      findings_.error(place_of(name), fmt::format("`{}` must be a duration such as 250ms, 10s or 1h30m, found {}: {}",
-                                                  name, quote(*text), parsed.error().message));
+      findings_.error(place_of(name), fmt::format("`{}`: {}", name, parsed.error().message));
       return std::nullopt;
     }
     if (*parsed < std::chrono::microseconds(1) || *parsed > kMaxPeriod || parsed->count() % 1'000 != 0) {

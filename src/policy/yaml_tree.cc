@@ -101,6 +101,7 @@ class YamlTreeBuilder final : public YAML::EventHandler {
   /// Puts a finished node where the parser stands.
   void attach(const YamlNode& node, Position position) {
     check_depth(node.height, position);
+    if (node.weight > YamlTree::kMaxNodes) throw_too_many(position);
     if (open_.empty()) {
       tree_.documents_.back() = &node;
       return;
@@ -154,6 +155,15 @@ class YamlTreeBuilder final : public YAML::EventHandler {
     }
     map.keys = std::move(keys);
     map.values = std::move(values);
+    // The map does not lie around those whose keys it took.
+    map.weight = 1;
+    map.height = 1;
+    for (const auto* nodes : {&map.keys, &map.values}) {
+      for (const YamlNode* node : *nodes) {
+        map.weight += node->weight;
+        map.height = std::max(map.height, node->height + 1);
+      }
+    }
   }
 
   YamlTree& tree_;

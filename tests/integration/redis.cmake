@@ -17,3 +17,6 @@ foreach(algorithm token_bucket fixed_window)
            COMMAND ${compare} random $<TARGET_FILE:redis_model_replay> --algorithm ${algorithm} --ops 100000 --only us)
   set_tests_properties(redis_model_vectors_${algorithm} redis_model_random_${algorithm} PROPERTIES LABELS integration TIMEOUT 300)
 endforeach()
+
+sluice_test(redis_store_test SOURCES redis_store_test.cc LIBS redis_test_support sluice::memory_store LABEL integration)
+sluice_test(redis_failure_test SOURCES redis_failure_test.cc LIBS redis_test_support sluice::memory_store LABEL integration)

@@ -92,8 +92,8 @@ class Check(Http):
 
     def test_what_is_not_a_request_is_refused_with_its_place(self):
         for body, code, word in (
-            ("", "invalid_json", "1:1"),
-            ("{", "invalid_json", "1:2"),
+            ("", "invalid_json", "line 1, column 1"),
+            ("{", "invalid_json", "line 1, column 2"),
             ("{}", "invalid_request", "domain"),
             ('{"domain":"test"}', "invalid_request", "descriptors"),
             ('{"domain":"test","descriptors":[]}', "invalid_request", "empty"),

@@ -49,7 +49,7 @@ class PolicyFiles(unittest.TestCase):
         self.assert_refused(rule(limit % "unit: foo, requests_per_unit: 1"), 3, "unit", "foo")
         self.assert_refused(rule(limit % "unlimited: true, unit: second"), 3, "unlimited")
         self.assert_refused(
-            rule(limit % "name: a, unit: second, requests_per_unit: 1, replaces: [{ name: a }]"), 3, "replaces"
+            rule(limit % "name: a, unit: second, requests_per_unit: 1, replaces: [{ name: a }]"), 3, "replace"
         )
         self.assert_refused(
             rule(limit % 'name: a, unit: second, requests_per_unit: 1, replaces: [{ name: "" }]'), 3, "name"

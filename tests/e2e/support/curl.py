@@ -27,7 +27,9 @@ class Answer:
 
 def curl(url, *arguments, data=None):
     """`curl ARGUMENTS URL`; `data` (text, bytes, or what becomes JSON) is sent as a POST body."""
-    command = [BINARY, "--silent", "--show-error", "--max-time", "30", "--dump-header", "-", "--output", "-"]
+    command = [BINARY, "--silent", "--show-error", "--max-time", "30", "--output", "-"]
+    if "--head" not in arguments:  # then the head is the output
+        command += ["--dump-header", "-"]
     if data is not None:
         if not isinstance(data, (str, bytes)):
             data = json.dumps(data)

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import socket
 
 from .program import Program, free_port
@@ -23,6 +24,13 @@ class Redis(Program):
         """Starts the server, empty; again after terminate() or kill(), on the same port."""
         self.start([BINARY, "--bind", "127.0.0.1", "--port", str(self.port), "--save", "", "--appendonly", "no"])
         self.wait_for(self._answers, "PONG")
+
+    def pause(self):
+        """From now on connections are accepted and nothing is answered, until resume()."""
+        self.process.send_signal(signal.SIGSTOP)
+
+    def resume(self):
+        self.process.send_signal(signal.SIGCONT)
 
     def _answers(self):
         try:

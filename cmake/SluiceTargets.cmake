@@ -22,6 +22,11 @@ if(SLUICE_SANITIZE)
   add_link_options(-fsanitize=${SLUICE_SANITIZE})
 endif()
 
+if(SLUICE_FUZZ)
+  # The libraries under test must tell the fuzzer which of their branches it has seen.
+  add_compile_options(-fsanitize=fuzzer-no-link)
+endif()
+
 # sluice_library(NAME SOURCES… [PUBLIC libs…] [PRIVATE libs…]): a static library sluice_NAME, alias sluice::NAME.
 function(sluice_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <tuple>
+#include <utility>
 
 namespace sluice::policy {
 
@@ -23,9 +25,10 @@ void Findings::add(Finding::Severity severity, Position position, std::string me
 }
 
 void Findings::drain_to(std::vector<Finding>& out) {
-  std::ranges::stable_sort(findings_, {},
-                           [](const Finding& finding) { return std::tuple(finding.line, finding.column); });
-  out.insert(out.end(), std::make_move_iterator(findings_.begin()), std::make_move_iterator(findings_.end()));
+  std::vector<std::size_t> order(findings_.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::sort(order, {}, [&](std::size_t i) { return std::tuple(findings_[i].line, findings_[i].column, i); });
+  for (const std::size_t i : order) out.push_back(std::move(findings_[i]));
   if (left_out_ > 0) {
     const auto severity = errors_ > 0 ? Finding::Severity::error : Finding::Severity::warning;
     out.push_back({severity, file_, 0, 0, fmt::format("{} more findings are not shown", left_out_)});

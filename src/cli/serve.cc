@@ -2,10 +2,10 @@
 
 #include <unistd.h>
 
-#include <algorithm>
+#include <cerrno>
 #include <cstddef>
 #include <cstdlib>
-#include <exception>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <optional>
@@ -13,6 +13,7 @@
 #include <span>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 #include "base/log.h"
 #include "base/result.h"
@@ -34,12 +35,15 @@ Result<std::optional<config::File>> read_config(const ServeOptions& options) {
     if (variable == nullptr || *variable == '\0') return std::optional<config::File>();
     name = variable;
   }
+  const auto fail = [&](const std::error_code& error) {
+    return Error{name + ": cannot read the server file: " + error.message()};
+  };
+  std::error_code error;
+  if (std::filesystem::is_directory(name, error)) return fail(std::make_error_code(std::errc::is_a_directory));
   std::ifstream in(name, std::ios::binary);
+  if (!in) return fail({errno, std::generic_category()});
   std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
-  // A directory opens but cannot be read.
-  if (!in || in.bad()) {
-    return Error{name + ": cannot read the server file: " + std::generic_category().message(errno)};
-  }
+  if (in.bad()) return fail(std::make_error_code(std::errc::io_error));
   return std::optional<config::File>(config::File{.name = std::move(name), .text = std::move(text)});
 }
 

@@ -27,6 +27,8 @@ void for_each_session(Worker& worker, Do act) {
 WorkerThread::WorkerThread(const policy::SnapshotHolder& policies, const Clock& clock, metrics::Shard& metrics,
                            MakeStore make_store, std::function<void()> ended)
     : worker_(policies, clock, metrics), work_(worker_.io.get_executor()), ended_(std::move(ended)) {
+  // Makes the reactor and its descriptors now: they must not be wanting when connections have used up all.
+  const boost::asio::ip::tcp::socket unused(worker_.io);
   boost::asio::post(worker_.io, [this, make = std::move(make_store)] { worker_.store = make(worker_); });
   thread_ = std::thread([this] { run(); });
 }
@@ -35,22 +37,30 @@ WorkerThread::~WorkerThread() { thread_.join(); }
 
 void WorkerThread::assign(int descriptor, boost::asio::ip::tcp protocol, const StartSession& start) {
   ++assigned_;
-  boost::asio::post(worker_.io, [this, descriptor, protocol, &start] {
-    boost::asio::ip::tcp::socket socket(worker_.io);
-    boost::system::error_code error;
-    socket.assign(protocol, descriptor, error);
-    if (error || worker_.draining) {
-      if (error) ::close(descriptor);
-      // Counted as if it had been a session, so that the sum of what is open stays right.
-      worker_.metrics.add(metrics::Counter::connections_opened);
-      worker_.metrics.add(metrics::Counter::connections_closed);
-      return;
-    }
+  boost::asio::post(worker_.io, [this, descriptor, protocol, &start] { begin(descriptor, protocol, start); });
+}
+
+void WorkerThread::begin(int descriptor, boost::asio::ip::tcp protocol, const StartSession& start) {
+  boost::asio::ip::tcp::socket socket(worker_.io);
+  boost::system::error_code error;
+  socket.assign(protocol, descriptor, error);
+  if (error) ::close(descriptor);
+  const std::uint64_t opened = worker_.metrics.value(metrics::Counter::connections_opened);
+  if (!error && !worker_.draining) {
     // Answers are small and written whole: waiting for more to send would only add latency.
     socket.set_option(boost::asio::ip::tcp::no_delay(true), error);
     socket.set_option(boost::asio::socket_base::keep_alive(true), error);
-    start(worker_, std::move(socket));
-  });
+    try {
+      start(worker_, std::move(socket));
+    } catch (const std::exception& problem) {
+      log::error("cannot serve a connection", {{"what", problem.what()}});
+    }
+  }
+  if (worker_.metrics.value(metrics::Counter::connections_opened) == opened) {
+    // No session was admitted: opened and closed at once, so that connections() stays right.
+    worker_.metrics.add(metrics::Counter::connections_opened);
+    worker_.metrics.add(metrics::Counter::connections_closed);
+  }
 }
 
 std::uint64_t WorkerThread::connections() const {

@@ -39,6 +39,7 @@ class WorkerThread {
 
  private:
   void run();
+  void begin(int descriptor, boost::asio::ip::tcp protocol, const StartSession& start);
   void end_soon();
 
   Worker worker_;

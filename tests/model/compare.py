@@ -22,7 +22,7 @@ def runner_options(kind):
     return ["--us"] if kind == "us" else []
 
 
-def vectors(runner, algorithm, kinds):
+def vectors(runner, algorithm, kinds, more_options):
     bad = 0
     for kind in kinds:
         path = REFERENCE / "vectors" / (".".join(filter(None, [algorithm, kind])) + ".jsonl.gz")
@@ -60,7 +60,7 @@ def main():
     options = parser.parse_args()
     kinds = [options.only] if options.only else list(KINDS)
     if options.command == "vectors":
-        return 1 if vectors(options.runner, options.algorithm, kinds) else 0
+        return 1 if vectors(options.runner, options.algorithm, kinds, ["--slow"] if options.slow else []) else 0
     seed = int(os.environ.get("SLUICE_SEED", "1"))
     print(f"SLUICE_SEED={seed}", flush=True)
     return 1 if random_traces(options.runner, options.algorithm, options.ops, seed, kinds) else 0

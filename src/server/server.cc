@@ -10,6 +10,7 @@
 #include <boost/system/error_code.hpp>
 #include <csignal>
 #include <cstdlib>
+#include <optional>
 #include <thread>
 #include <tuple>
 #include <utility>
@@ -20,6 +21,7 @@
 #include "front/http/http_session.h"
 #include "policy/policy.h"
 #include "store/fallback_store.h"
+#include "store/redis/exactness.h"
 #include "store/redis/redis_store.h"
 #include "store/redis/url.h"
 
@@ -117,11 +119,18 @@ std::vector<std::string> Server::load_policy() {
       problems.push_back(finding.to_string());
     }
   }
-  if (loaded.policy) {
-    policies_.set(std::move(loaded.policy));
-  } else if (problems.empty()) {
-    problems.emplace_back("the policy cannot be loaded");
+  if (!loaded.policy) {
+    if (problems.empty()) problems.emplace_back("the policy cannot be loaded");
+    return problems;
   }
+  if (!settings_.redis_url.empty()) {
+    for (const policy::Rule* rule : loaded.policy->rules()) {
+      const auto reason = rule->unlimited ? std::nullopt : store::redis::inexact_in_redis(rule->counted.numbers);
+      if (reason)
+        problems.push_back("limit " + rule->label() + " of " + rule->domain + " cannot be kept in Redis: " + *reason);
+    }
+  }
+  if (problems.empty()) policies_.set(std::move(loaded.policy));
   return problems;
 }
 

@@ -1,0 +1,207 @@
+// The real binary on a real Redis: shared, restarted, broken and mended.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <csignal>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/integration/redis_server.h"
+#include "tests/integration/support/daemon.h"
+#include "tests/integration/support/http_client.h"
+
+namespace {
+
+using namespace std::chrono_literals;
+using sluice::test::Daemon;
+using sluice::test::Ended;
+using sluice::test::HttpAnswer;
+using sluice::test::HttpClient;
+using sluice::test::kPatience;
+using sluice::test::post_request;
+using sluice::test::run_sluice;
+using sluice::test::TempFolder;
+using sluice::testing::RedisServer;
+using testing::HasSubstr;
+
+const std::string kArticle = SLUICE_SOURCE_DIR "/examples/policies/article.yaml";
+
+// Nothing comes back while a test runs.
+constexpr std::string_view kPolicy = R"(
+domain: shop
+descriptors:
+  - key: user
+    rate_limit: { name: Thirty, algorithm: token_bucket, period: 366d, requests_per_unit: 30 }
+  - key: local
+    rate_limit: { name: Local, algorithm: token_bucket, period: 366d, requests_per_unit: 2, on_store_failure: local }
+  - key: open
+    rate_limit: { name: Open, algorithm: token_bucket, period: 366d, requests_per_unit: 2, on_store_failure: allow }
+  - key: closed
+    rate_limit: { name: Closed, algorithm: token_bucket, period: 366d, requests_per_unit: 2, on_store_failure: deny }
+)";
+
+std::string request_of(const std::string& key, const std::string& value) {
+  return R"({"domain":"shop","descriptors":[{")" + key + R"(":")" + value + R"("}]})";
+}
+
+// A timeout that a busy machine keeps as long as the server answers at all.
+std::vector<std::string> on(const RedisServer& redis, const std::string& timeout = "5s") {
+  return {"--store.redis.url", redis.url(), "--store.redis.timeout", timeout, "--store.redis.probe_interval", "20ms"};
+}
+
+bool becomes_ready(Daemon& daemon) {
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  while (HttpClient(daemon.http()).get("/healthcheck").status != 200) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    std::this_thread::sleep_for(5ms);
+  }
+  return true;
+}
+
+// Every thread has a connection of its own to Redis, so health alone may be another thread's.
+bool answers_from_redis(Daemon& daemon) {
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  for (int in_a_row = 0; in_a_row < 20;) {
+    const HttpAnswer answer = HttpClient(daemon.http()).post("/v1/check", request_of("user", "probe"));
+    in_a_row = answer.body.find(R"("source":"redis")") == std::string::npos ? 0 : in_a_row + 1;
+    if (std::chrono::steady_clock::now() > deadline) return false;
+  }
+  return true;
+}
+
+class DaemonOnRedis : public testing::Test {
+ protected:
+  TempFolder folder_;
+  std::string policy_ = folder_.write("p.yaml", kPolicy);
+  RedisServer redis_;
+};
+
+TEST_F(DaemonOnRedis, TwoDaemonsShareOneLimit) {
+  Daemon one(policy_, on(redis_));
+  Daemon two(policy_, on(redis_));
+  ASSERT_TRUE(one.ready() && two.ready() && answers_from_redis(one) && answers_from_redis(two));
+  HttpClient first(one.http());
+  HttpClient second(two.http());
+  int allowed = 0;
+  for (int i = 0; i < 31; ++i) {
+    HttpClient& client = i % 2 == 0 ? first : second;
+    if (client.post("/v1/check", request_of("user", "42")).status == 200) ++allowed;
+  }
+  EXPECT_EQ(allowed, 30);
+}
+
+TEST_F(DaemonOnRedis, ARestartKeepsTheLimit) {
+  {
+    Daemon daemon(policy_, on(redis_));
+    ASSERT_TRUE(daemon.ready() && answers_from_redis(daemon));
+    EXPECT_EQ(HttpClient(daemon.http()).post("/v1/check", request_of("closed", "42")).status, 200);
+    EXPECT_EQ(HttpClient(daemon.http()).post("/v1/check", request_of("closed", "42")).status, 200);
+    daemon.process().signal(SIGTERM);
+    EXPECT_EQ(daemon.process().wait(), 0);
+  }
+  Daemon daemon(policy_, on(redis_));
+  ASSERT_TRUE(daemon.ready() && answers_from_redis(daemon));
+  const HttpAnswer denied = HttpClient(daemon.http()).post("/v1/check", request_of("closed", "42"));
+  EXPECT_EQ(denied.status, 429);
+  EXPECT_THAT(denied.body, HasSubstr(R"("source":"redis")"));
+}
+
+TEST_F(DaemonOnRedis, ArticleCreateAllowsThirtyAtOnceAndDeniesTheNext) {
+  Daemon daemon(kArticle, on(redis_));
+  ASSERT_TRUE(daemon.ready() && answers_from_redis(daemon));
+  // Redis' own clock rules: only a run within the 100 ms in which nothing comes back has a certain answer.
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  for (int user = 0;; ++user) {
+    ASSERT_LT(std::chrono::steady_clock::now(), deadline) << "no run of 31 requests took less than 100 ms";
+    HttpClient client(daemon.http());
+    std::string requests;
+    for (int i = 0; i < 31; ++i) requests += post_request("/v1/check", request_of("user", std::to_string(user)));
+    const auto begin = std::chrono::steady_clock::now();
+    client.send(requests);
+    std::vector<HttpAnswer> answers;
+    for (int i = 0; i < 31; ++i) answers.push_back(client.receive());
+    if (std::chrono::steady_clock::now() - begin >= 100ms) continue;
+    for (int i = 0; i < 30; ++i) EXPECT_EQ(answers[static_cast<std::size_t>(i)].status, 200) << i;
+    EXPECT_EQ(answers.back().status, 429);
+    EXPECT_EQ(answers.back().fields.at("retry-after"), "1");
+    EXPECT_THAT(answers.back().body, HasSubstr("ArticleCreate"));
+    break;
+  }
+  EXPECT_THAT(HttpClient(daemon.admin()).get("/metrics").body, HasSubstr("ArticleCreate"));
+}
+
+TEST_F(DaemonOnRedis, AnswersAsThePolicySaysWhileRedisIsGoneAndRecoversByItself) {
+  Daemon daemon(policy_, on(redis_));
+  ASSERT_TRUE(daemon.ready() && answers_from_redis(daemon));
+  HttpClient client(daemon.http());
+  EXPECT_EQ(client.post("/v1/check", request_of("local", "1")).status, 200);
+  redis_.kill();
+
+  const HttpAnswer local = client.post("/v1/check", request_of("local", "1"));
+  EXPECT_EQ(local.status, 200);
+  EXPECT_THAT(local.body, HasSubstr(R"("source":"fallback_local")"));
+  EXPECT_EQ(client.post("/v1/check", request_of("local", "1")).status, 200);
+  EXPECT_EQ(client.post("/v1/check", request_of("local", "1")).status, 429);
+  for (int i = 0; i < 4; ++i) {
+    const HttpAnswer open = client.post("/v1/check", request_of("open", "1"));
+    EXPECT_EQ(open.status, 200);
+    EXPECT_FALSE(open.fields.contains("x-ratelimit-limit"));
+  }
+  const HttpAnswer closed = client.post("/v1/check", request_of("closed", "1"));
+  EXPECT_EQ(closed.status, 503);
+  EXPECT_FALSE(closed.fields.contains("x-ratelimit-limit"));
+  EXPECT_THAT(closed.body, HasSubstr("store_unavailable"));
+
+  redis_.start();
+  ASSERT_TRUE(answers_from_redis(daemon));
+  EXPECT_TRUE(becomes_ready(daemon));
+  EXPECT_EQ(HttpClient(daemon.http()).post("/v1/check", request_of("closed", "2")).status, 200);
+}
+
+TEST_F(DaemonOnRedis, ASilentRedisIsAnsweredForWithinTheTimeout) {
+  Daemon daemon(policy_, on(redis_, "20ms"));
+  ASSERT_TRUE(daemon.ready() && answers_from_redis(daemon));
+  redis_.pause();
+  HttpClient client(daemon.http());
+  // It stays stopped until the answers are here: nothing but the deadline can have made them.
+  EXPECT_EQ(client.post("/v1/check", request_of("closed", "1")).status, 503);
+  EXPECT_EQ(client.post("/v1/check", request_of("open", "1")).status, 200);
+  redis_.resume();
+  EXPECT_TRUE(answers_from_redis(daemon));
+}
+
+TEST_F(DaemonOnRedis, StartsWithoutRedisAndIsReadyWhenItComes) {
+  redis_.kill();
+  Daemon daemon(policy_, on(redis_));
+  ASSERT_TRUE(daemon.ready());
+  EXPECT_EQ(HttpClient(daemon.http()).get("/healthcheck").status, 503);
+  EXPECT_EQ(HttpClient(daemon.http()).post("/v1/check", request_of("open", "1")).status, 200);
+  redis_.start();
+  EXPECT_TRUE(becomes_ready(daemon));
+  EXPECT_TRUE(answers_from_redis(daemon));
+}
+
+TEST_F(DaemonOnRedis, StopsInGoodOrderWhetherRedisAnswersOrNot) {
+  for (const bool answering : {true, false}) {
+    Daemon daemon(policy_, on(redis_));
+    ASSERT_TRUE(daemon.ready() && answers_from_redis(daemon));
+    HttpClient client(daemon.http());
+    EXPECT_EQ(client.get("/healthcheck").status, 200);
+    if (!answering) redis_.kill();
+    daemon.process().signal(SIGTERM);
+    EXPECT_EQ(daemon.process().wait(), 0);
+  }
+}
+
+TEST_F(DaemonOnRedis, WhatRedisCannotCountExactlyIsRefusedAtStart) {
+  const std::string policy = folder_.write("odd.yaml",
+                                           "domain: shop\ndescriptors:\n  - key: user\n    rate_limit: { name: Queue, "
+                                           "unit: second, requests_per_unit: 1, algorithm: leaky_bucket }\n");
+  const Ended ended = run_sluice({"serve", "--policy", policy, "--store.redis.url", redis_.url()});
+  EXPECT_EQ(ended.exit_code, 1);
+  EXPECT_TRUE(ended.output.starts_with("sluice: limit Queue of shop cannot be kept in Redis: ")) << ended.output;
+}
+
+}  // namespace

@@ -1,0 +1,130 @@
+#include "store/redis/check_call.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "store/redis/key.h"
+#include "tests/unit/redis/redis_test_util.h"
+
+namespace sluice::store::redis {
+namespace {
+
+using testing::answer;
+using testing::bucket;
+using testing::bucket_state;
+using testing::kNow;
+using testing::parse;
+using testing::TestCheck;
+using testing::window_state;
+using namespace std::chrono_literals;
+
+std::string key_of(std::string_view identity, std::string_view key) {
+  std::string name;
+  append_redis_key(name, "sluice:", identity, key);
+  return name;
+}
+
+TEST(RedisKey, TheFirstValueIsTheHashTag) {
+  EXPECT_EQ(key_of("shop/user/path;tb", "42|%2Fx"), "sluice:{42}shop/user/path;tb|%2Fx");
+  EXPECT_EQ(key_of("shop/user;tb", "42"), "sluice:{42}shop/user;tb");
+  EXPECT_EQ(key_of("shop/user;tb", "%"), "sluice:{%}shop/user;tb");
+}
+
+TEST(CheckCall, Bytes) {
+  const CountedLimit limit = bucket(10, 30);
+  const TestCheck check({{.limit = &limit, .key = "42", .cost = 2, .enforcement = Enforcement::quota}});
+  CallText call;
+  write_check(call, "sluice:", check.charges, check.limits, Time{});
+  EXPECT_EQ(call.words, 4U);
+  const std::string argument = "\x01t" + testing::doubles({30, 1, 100'000});
+  const std::string request = std::string("\x01\0\x01\0\x02", 5) + testing::doubles({2});
+  EXPECT_EQ(call.text, testing::bulk("1") + testing::bulk("sluice:{42}shop/user;tb") + testing::bulk(argument) +
+                           testing::bulk(request));
+}
+
+Failure read(const std::string& bytes, TestCheck& check) { return read_check(*parse(bytes), check.limits, check); }
+
+TEST(CheckCall, FiguresOfAFreshKey) {
+  const CountedLimit limit = bucket(10, 30);
+  TestCheck check({{.limit = &limit, .key = "42", .cost = 2}});
+  ASSERT_EQ(read(answer(kNow, "1", {"-"}), check), Failure::none);
+  EXPECT_TRUE(check.admitted);
+  EXPECT_EQ(check.decisions[0].remaining, 28U);
+  EXPECT_EQ(check.decisions[0].reset_after, Wait(200ms));
+  EXPECT_EQ(check.decisions[0].source, Source::redis);
+}
+
+TEST(CheckCall, StatesWithOtherNumbersAreConverted) {
+  const CountedLimit limit = bucket(10, 30);
+  TestCheck check({{.limit = &limit, .key = "42"}});
+  // 7 a minute, burst 7: 3 1/2 tokens at this moment; half a token stays half a token.
+  ASSERT_EQ(read(answer(kNow, "1", {bucket_state(7, 7, 60'000'000, 3, 30'000'000, kNow)}), check), Failure::none);
+  EXPECT_EQ(check.decisions[0].remaining, 2U);
+  EXPECT_EQ(check.decisions[0].reset_after, Wait(2750ms));
+  // Full stays full.
+  ASSERT_EQ(read(answer(kNow, "1", {bucket_state(7, 7, 60'000'000, 7, 0, kNow)}), check), Failure::none);
+  EXPECT_EQ(check.decisions[0].remaining, 29U);
+}
+
+TEST(CheckCall, AnAnswerOfAnotherShapeIsAFailure) {
+  const CountedLimit limit = bucket(10, 30);
+  TestCheck check({{.limit = &limit, .key = "42"}});
+  const std::string good = bucket_state(30, 1, 100'000, 3, 0, kNow);
+  ASSERT_EQ(read(answer(kNow, "1", {good}), check), Failure::none);
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const double infinity = std::numeric_limits<double>::infinity();
+  const std::vector<std::string> wrong = {
+      "+OK\r\n",
+      ":1\r\n",
+      "$-1\r\n",
+      "*0\r\n",
+      answer(kNow, "1", {}),
+      answer(kNow, "1", {good, good}),
+      answer(-1, "1", {good}),
+      answer(std::numeric_limits<std::int64_t>::max(), "1", {good}),
+      answer(kNow, "", {good}),
+      answer(kNow, "2", {good}),
+      answer(kNow, "11", {good}),
+      // The verdict is not what the same arithmetic gives here.
+      answer(kNow, "0", {good}),
+      answer(kNow, "1", {bucket_state(30, 1, 100'000, 0, 99'999, kNow)}),
+      answer(kNow, "1", {""}),
+      answer(kNow, "1", {good.substr(1)}),
+      answer(kNow, "1", {good + "x"}),
+      answer(kNow, "1", {"\x02" + good.substr(1)}),
+      answer(kNow, "1", {window_state('\0', 1e6, 0, 1, 0)}),
+      answer(kNow, "1", {bucket_state(30, 1, 100'000, 31, 0, kNow)}),
+      answer(kNow, "1", {bucket_state(30, 1, 100'000, 30, 1, kNow)}),
+      answer(kNow, "1", {bucket_state(30, 1, 100'000, 3, 100'000, kNow)}),
+      answer(kNow, "1", {bucket_state(30, 1, 100'000, 3, -1, kNow)}),
+      answer(kNow, "1", {bucket_state(30, 1, 100'000, 3.5, 0, kNow)}),
+      answer(kNow, "1", {bucket_state(30, 1, 100'000, nan, 0, kNow)}),
+      answer(kNow, "1", {bucket_state(30, 1, 100'000, 3, 0, infinity)}),
+      answer(kNow, "1", {bucket_state(30, 1, 0, 3, 0, kNow)}),
+      answer(kNow, "1", {bucket_state(0, 1, 100'000, 0, 0, kNow)}),
+      "*3\r\n" + testing::bulk("1") + testing::bulk("1") + testing::bulk(good),
+      "*3\r\n:1\r\n:1\r\n" + testing::bulk(good),
+      "*3\r\n:1\r\n" + testing::bulk("1") + ":1\r\n",
+  };
+  for (const std::string& bytes : wrong) EXPECT_EQ(read(bytes, check), Failure::bad_answer) << bytes;
+  EXPECT_EQ(read("-OOM x\r\n", check), Failure::out_of_memory);
+}
+
+TEST(CheckCall, ATimeAheadIsBelievedUpToTheTimeToFull) {
+  const CountedLimit limit = bucket(10, 30);
+  TestCheck check({{.limit = &limit, .key = "42", .cost = 4}});
+  const auto wait_at = [&](std::int64_t at) {
+    EXPECT_EQ(read(answer(kNow, "0", {bucket_state(30, 1, 100'000, 3, 0, static_cast<double>(at))}), check),
+              Failure::none);
+    return check.decisions[0].retry_after;
+  };
+  // The answer is that of the later time, whichever it is.
+  EXPECT_EQ(wait_at(kNow), Wait(100ms));
+  EXPECT_EQ(wait_at(kNow + 2'700'000), Wait(100ms));
+  EXPECT_EQ(wait_at(kNow + 3'600'000'000), Wait(100ms));
+}
+
+}  // namespace
+}  // namespace sluice::store::redis

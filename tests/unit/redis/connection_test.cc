@@ -1,0 +1,175 @@
+#include "store/redis/connection.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/redis/redis_test_util.h"
+
+namespace sluice::store::redis {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::StartsWith;
+
+class ConnectionTest : public ::testing::Test, protected Connection::Owner {
+ protected:
+  void logged_in() override { events_.emplace_back("logged in"); }
+  void answered(Call& call, const redisReply& reply) override {
+    events_.push_back(
+        name(call) + " answered " +
+        (reply.type == REDIS_REPLY_INTEGER ? std::to_string(reply.integer) : std::string(text_of(reply))));
+  }
+  void failed(Call& call, Failure failure) override {
+    events_.push_back(name(call) + " failed: " + std::string(to_text(failure)));
+  }
+  std::string name(const Call& call) { return call.text.text.substr(0, 1); }
+
+  Call make_call(std::string text) {
+    Call call;
+    call.text = {std::move(text), 1};
+    call.check = &check_;
+    return call;
+  }
+  std::vector<std::string> take_events() { return std::exchange(events_, {}); }
+  std::string take_output(Connection& connection) { return std::exchange(connection.output(), {}); }
+  void log_in(Connection& connection) {
+    connection.open();
+    connection.output().clear();
+    ASSERT_EQ(connection.feed("+OK\r\n"), Failure::none);
+    ASSERT_TRUE(connection.is_ready());
+    events_.clear();
+  }
+
+  const Script script_{"return 1", "e0e1f9fabfc9d4800c877a703b823ac0578ff8db"};
+  Endpoint endpoint_ = *parse_url("redis://h");
+  CountedLimit limit_ = testing::bucket(1, 1);
+  testing::TestCheck check_{{{.limit = &limit_, .key = "k"}}};
+  std::vector<std::string> events_;
+};
+
+TEST_F(ConnectionTest, GreetsInOneWrite) {
+  endpoint_.user = "me";
+  endpoint_.password = "pw";
+  endpoint_.database = 3;
+  Connection connection(endpoint_, script_, *this);
+  connection.open();
+  EXPECT_EQ(take_output(connection),
+            "*3\r\n$4\r\nAUTH\r\n$2\r\nme\r\n$2\r\npw\r\n*2\r\n$6\r\nSELECT\r\n$1\r\n3\r\n"
+            "*3\r\n$6\r\nSCRIPT\r\n$4\r\nLOAD\r\n$8\r\nreturn 1\r\n");
+  EXPECT_FALSE(connection.is_ready());
+  EXPECT_EQ(connection.feed("+OK\r\n+OK\r\n"), Failure::none);
+  EXPECT_FALSE(connection.is_ready());
+  EXPECT_EQ(connection.feed("$40\r\n" + script_.sha1 + "\r\n"), Failure::none);
+  EXPECT_TRUE(connection.is_ready());
+  EXPECT_THAT(take_events(), ElementsAre("logged in"));
+}
+
+TEST_F(ConnectionTest, AuthWithoutAUser) {
+  endpoint_.password = "pw";
+  Connection connection(endpoint_, script_, *this);
+  connection.open();
+  EXPECT_THAT(take_output(connection), StartsWith("*2\r\n$4\r\nAUTH\r\n$2\r\npw\r\n*3\r\n"));
+}
+
+TEST_F(ConnectionTest, ARefusedGreetingClosesIt) {
+  endpoint_.password = "pw";
+  const std::vector<std::pair<std::string, Failure>> cases = {
+      {"-WRONGPASS no\r\n", Failure::not_authenticated},
+      {"+OK\r\n-LOADING x\r\n", Failure::loading},
+      {"+OK\r\n-NOAUTH x\r\n", Failure::not_authenticated},
+      {"-ERR max number of clients reached\r\n", Failure::server_error},
+      {"+OK\r\n-ERR max number of clients reached\r\n", Failure::server_error},
+      {"HTTP/1.1\r\n", Failure::bad_answer},
+  };
+  for (const auto& [bytes, failure] : cases) {
+    Connection connection(endpoint_, script_, *this);
+    connection.open();
+    EXPECT_EQ(connection.feed(bytes), failure) << bytes;
+    EXPECT_FALSE(connection.is_ready());
+  }
+  EXPECT_THAT(take_events(), IsEmpty());
+}
+
+TEST_F(ConnectionTest, WorksWhereScriptsMayNotBeLoaded) {
+  for (const char* bytes : {"-NOPERM x\r\n", "-ERR unknown command 'SCRIPT'\r\n"}) {
+    Connection connection(endpoint_, script_, *this);
+    connection.open();
+    EXPECT_EQ(connection.feed(bytes), Failure::none);
+    EXPECT_TRUE(connection.is_ready());
+  }
+}
+
+TEST_F(ConnectionTest, RepliesInOrderSplitAtEachByte) {
+  Call first = make_call("a");
+  Call second = make_call("b");
+  const std::string replies = ":7\r\n$3\r\nx\r\n\r\n";
+  for (std::size_t cut = 0; cut <= replies.size(); ++cut) {
+    Connection connection(endpoint_, script_, *this);
+    log_in(connection);
+    connection.send(first);
+    connection.send(second);
+    EXPECT_EQ(connection.in_flight(), 2U);
+    EXPECT_EQ(take_output(connection), "*3\r\n$7\r\nEVALSHA\r\n$40\r\n" + script_.sha1 +
+                                           "\r\na*3\r\n$7\r\nEVALSHA\r\n$40\r\n" + script_.sha1 + "\r\nb");
+    EXPECT_EQ(connection.feed(std::string_view(replies).substr(0, cut)), Failure::none);
+    EXPECT_EQ(connection.feed(std::string_view(replies).substr(cut)), Failure::none);
+    EXPECT_THAT(take_events(), ElementsAre("a answered 7", "b answered x\r\n"));
+    EXPECT_EQ(connection.in_flight(), 0U);
+  }
+}
+
+TEST_F(ConnectionTest, NoScriptIsSentOnceMoreWithTheText) {
+  Connection connection(endpoint_, script_, *this);
+  log_in(connection);
+  Call first = make_call("a");
+  Call second = make_call("b");
+  connection.send(first);
+  connection.send(second);
+  take_output(connection);
+  EXPECT_EQ(connection.feed("-NOSCRIPT x\r\n"), Failure::none);
+  EXPECT_EQ(take_output(connection), "*3\r\n$4\r\nEVAL\r\n$8\r\nreturn 1\r\na");
+  EXPECT_THAT(take_events(), IsEmpty());
+  EXPECT_EQ(connection.feed(":2\r\n:1\r\n"), Failure::none);
+  EXPECT_THAT(take_events(), ElementsAre("b answered 2", "a answered 1"));
+}
+
+TEST_F(ConnectionTest, NoScriptOfAWithdrawnCallIsNotSentAgain) {
+  Connection connection(endpoint_, script_, *this);
+  log_in(connection);
+  Call call = make_call("a");
+  connection.send(call);
+  take_output(connection);
+  call.check = nullptr;
+  EXPECT_EQ(connection.feed("-NOSCRIPT x\r\n"), Failure::none);
+  EXPECT_THAT(take_output(connection), IsEmpty());
+  EXPECT_THAT(take_events(), ElementsAre("a answered NOSCRIPT x"));
+}
+
+TEST_F(ConnectionTest, AReplyThatNobodyAskedForClosesIt) {
+  Connection connection(endpoint_, script_, *this);
+  log_in(connection);
+  EXPECT_EQ(connection.feed(":1\r\n"), Failure::bad_answer);
+}
+
+TEST_F(ConnectionTest, ClosingFailsWhatIsInFlight) {
+  Connection connection(endpoint_, script_, *this);
+  log_in(connection);
+  Call first = make_call("a");
+  Call second = make_call("b");
+  connection.send(first);
+  connection.send(second);
+  EXPECT_EQ(connection.feed(":1\r\n$10\r\nabc"), Failure::none);
+  connection.close(Failure::lost);
+  EXPECT_THAT(take_events(), ElementsAre("a answered 1", HasSubstr("b failed")));
+  EXPECT_FALSE(connection.is_ready());
+  // The half reply of the old connection does not show in the next one.
+  log_in(connection);
+  connection.send(first);
+  EXPECT_EQ(connection.feed(":5\r\n"), Failure::none);
+  EXPECT_THAT(take_events(), ElementsAre("a answered 5"));
+}
+
+}  // namespace
+}  // namespace sluice::store::redis

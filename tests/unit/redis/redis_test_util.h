@@ -1,0 +1,80 @@
+// Replies and checks for tests without a server.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sluice/limit.h"
+#include "store/redis/redis_limit.h"
+#include "store/redis/reply_reader.h"
+#include "store/store.h"
+
+namespace sluice::store::redis::testing {
+
+inline constexpr std::int64_t kNow = 1'767'225'600'000'000;  // 2026-01-01 00:00 UTC, µs
+
+inline Reply parse(std::string_view bytes) {
+  ReplyReader reader;
+  reader.feed(bytes);
+  return reader.next();
+}
+
+inline std::string bulk(std::string_view text) {
+  return "$" + std::to_string(text.size()) + "\r\n" + std::string(text) + "\r\n";
+}
+
+/// A script's answer: the time, the verdicts, a value for each key ("-" stands for none).
+inline std::string answer(std::int64_t now, std::string_view verdicts, const std::vector<std::string>& values) {
+  std::string bytes = "*" + std::to_string(2 + values.size()) + "\r\n:" + std::to_string(now) + "\r\n" + bulk(verdicts);
+  for (const std::string& value : values) bytes += value == "-" ? "$-1\r\n" : bulk(value);
+  return bytes;
+}
+
+inline std::string doubles(const std::vector<double>& numbers) {
+  std::string bytes(numbers.size() * sizeof(double), '\0');
+  std::memcpy(bytes.data(), numbers.data(), bytes.size());
+  return bytes;
+}
+
+/// A stored token bucket.
+inline std::string bucket_state(double burst, double c, double p, double tokens, double part, double at) {
+  return "\x01t" + doubles({burst, c, p, tokens, part, at});
+}
+
+/// A stored fixed window; align 0 epoch, 1 first_hit.
+inline std::string window_state(char align, double period, double start, double count, double at) {
+  return std::string(
+             "\x01"
+             "f") +
+         align + doubles({period, start, count, at});
+}
+
+inline CountedLimit bucket(std::uint64_t rate, std::uint64_t burst,
+                           std::chrono::nanoseconds period = std::chrono::seconds(1)) {
+  return {.numbers = {.algorithm = Algorithm::token_bucket, .rate = rate, .period = period, .burst = burst},
+          .identity = "shop/user;tb"};
+}
+
+class TestCheck final : public Check {
+ public:
+  explicit TestCheck(std::vector<Charge> some) : held_charges_(std::move(some)) {
+    held_decisions_.resize(held_charges_.size());
+    charges = held_charges_;
+    decisions = held_decisions_;
+    for (const Charge& charge : held_charges_) limits.push_back(*RedisLimit::compile(charge.limit->numbers));
+  }
+  void complete() override { ++completed; }
+
+  std::vector<std::shared_ptr<const RedisLimit>> limits;
+  int completed = 0;
+
+ private:
+  std::vector<Charge> held_charges_;
+  std::vector<Decision> held_decisions_;
+};
+
+}  // namespace sluice::store::redis::testing

@@ -1,0 +1,75 @@
+#include "store/redis/url.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace sluice::store::redis {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+TEST(RedisUrl, HostPortDatabase) {
+  const auto plain = parse_url("redis://cache.example");
+  ASSERT_TRUE(plain);
+  EXPECT_EQ(plain->host, "cache.example");
+  EXPECT_EQ(plain->port, 6379);
+  EXPECT_EQ(plain->database, 0);
+  EXPECT_TRUE(plain->password.empty());
+
+  const auto full = parse_url("redis://me:p%40ss@127.0.0.1:7000/12");
+  ASSERT_TRUE(full);
+  EXPECT_EQ(full->user, "me");
+  EXPECT_EQ(full->password, "p@ss");
+  EXPECT_EQ(full->port, 7000);
+  EXPECT_EQ(full->database, 12);
+  EXPECT_EQ(full->to_text(), "127.0.0.1:7000");
+}
+
+TEST(RedisUrl, SixthVersionStandsInBrackets) {
+  const auto v6 = parse_url("redis://[2001:db8::1]:7000/");
+  ASSERT_TRUE(v6);
+  EXPECT_EQ(v6->host, "2001:db8::1");
+  EXPECT_EQ(v6->to_text(), "[2001:db8::1]:7000");
+  EXPECT_EQ(parse_url("redis://[::1]")->port, 6379);
+  EXPECT_THAT(parse_url("redis://::1").error().message, HasSubstr("brackets"));
+  EXPECT_THAT(parse_url("redis://[::1").error().message, HasSubstr("']'"));
+  EXPECT_THAT(parse_url("redis://[::1]x").error().message, HasSubstr("']'"));
+}
+
+TEST(RedisUrl, APasswordMayHoldSlashesAndAtSigns) {
+  const auto url = parse_url("redis://:a/b@c@host/1");
+  ASSERT_TRUE(url);
+  EXPECT_EQ(url->password, "a/b@c");
+  EXPECT_EQ(url->host, "host");
+  EXPECT_EQ(url->database, 1);
+}
+
+TEST(RedisUrl, UnixSocket) {
+  const auto url = parse_url("unix://:pw@/run/redis.sock?db=2");
+  ASSERT_TRUE(url);
+  EXPECT_TRUE(url->host.empty());
+  EXPECT_EQ(url->path, "/run/redis.sock");
+  EXPECT_EQ(url->password, "pw");
+  EXPECT_EQ(url->database, 2);
+  EXPECT_EQ(url->to_text(), "/run/redis.sock");
+  EXPECT_FALSE(parse_url("unix://run/redis.sock"));
+  EXPECT_FALSE(parse_url("unix:///run/redis.sock?database=2"));
+  EXPECT_FALSE(parse_url("unix:///run/redis.sock?db=x"));
+}
+
+TEST(RedisUrl, WrongOnesAreNamedWithoutThePassword) {
+  EXPECT_THAT(parse_url("rediss://host").error().message, HasSubstr("TLS"));
+  EXPECT_THAT(parse_url("host:6379").error().message, HasSubstr("redis://"));
+  for (const char* url : {"redis://", "redis://:secret@", "redis://:secret@h:0", "redis://:secret@h:65536",
+                          "redis://:secret@h:", "redis://:secret@h:6x", "redis://:secret@h/x", "redis://:secret@h/-1",
+                          "redis://:secret%2@h", "redis://secret@h", "redis://user:@h", "redis://:secret%zz@h",
+                          "redis://:secret@h/99999999999"}) {
+    const auto result = parse_url(url);
+    ASSERT_FALSE(result) << url;
+    EXPECT_THAT(result.error().message, Not(HasSubstr("secret"))) << url;
+  }
+}
+
+}  // namespace
+}  // namespace sluice::store::redis

@@ -15,12 +15,22 @@ std::string joined(const std::vector<LimitProblem>& problems) {
   return text;
 }
 
+// Windows that are aligned to something outside of the process.
+bool goes_by_utc(const Limit& limit) {
+  return limit.algorithm == Algorithm::sliding_window ||
+         (limit.algorithm == Algorithm::fixed_window && limit.align != Align::first_hit);
+}
+
+// Does a refund know whether its charge still counts?
+template <typename A>
+inline constexpr bool kHasWindows = std::is_same_v<A, FixedWindow> || std::is_same_v<A, SlidingWindow>;
+
 }  // namespace
 
 CompiledLimit::CompiledLimit(Any algorithm, const Limit& limit, Tick tick) noexcept
     : algorithm_(std::move(algorithm)),
       tick_(tick),
-      uses_utc_(limit.algorithm == Algorithm::fixed_window && limit.align != Align::first_hit),
+      uses_utc_(goes_by_utc(limit)),
       counts_denied_(limit.algorithm == Algorithm::fixed_window && limit.count_denied) {}
 
 Result<CompiledLimit> CompiledLimit::compile(const Limit& limit, Tick tick, CalendarOpener calendars) {
@@ -43,17 +53,19 @@ Result<CompiledLimit> CompiledLimit::compile(const Limit& limit, Tick tick, Cale
       return CompiledLimit(FixedWindow(std::move(numbers)), limit, tick);
     }
     case Algorithm::sliding_window:
+      if (limit.slots > 1) return Error{"slots: must be 1 here"};
+      return CompiledLimit(SlidingWindow(limit.rate, period, limit.slots), limit, tick);
     case Algorithm::sliding_log:
     case Algorithm::concurrency:
       break;
   }
-  return Error{"algorithm: must be token_bucket, leaky_bucket or fixed_window here"};
+  return Error{"algorithm: must be token_bucket, leaky_bucket, fixed_window or sliding_window here"};
 }
 
 void CompiledLimit::refund(State& state, std::int64_t now, std::uint64_t cost,
                            std::optional<std::int64_t> at) const noexcept {
   on_state(state, [&]<typename A>(const A& algorithm, auto& own) {
-    if constexpr (std::is_same_v<A, FixedWindow>) {
+    if constexpr (kHasWindows<A>) {
       algorithm.refund(own, now, cost, at);
     } else {
       algorithm.refund(own, now, cost);
@@ -64,7 +76,7 @@ void CompiledLimit::refund(State& state, std::int64_t now, std::uint64_t cost,
 void CompiledLimit::settle(State& state, std::int64_t now, std::uint64_t reserved, std::uint64_t actual,
                            std::optional<std::int64_t> at) const noexcept {
   on_state(state, [&]<typename A>(const A& algorithm, auto& own) {
-    if constexpr (std::is_same_v<A, FixedWindow>) {
+    if constexpr (kHasWindows<A>) {
       algorithm.settle(own, now, reserved, actual, at);
     } else {
       algorithm.settle(own, now, reserved, actual);

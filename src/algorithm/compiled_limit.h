@@ -11,6 +11,7 @@
 #include "algorithm/fixed_window.h"
 #include "algorithm/leaky_bucket.h"
 #include "algorithm/limit_check.h"
+#include "algorithm/sliding_window.h"
 #include "algorithm/ticks.h"
 #include "algorithm/token_bucket.h"
 #include "algorithm/verdict.h"
@@ -42,8 +43,8 @@ class CompiledLimit {
   };
   static_assert(std::is_trivially_copyable_v<State> && sizeof(State) == 24);
 
-  /// Fails, naming the field and its range, when the limit is out of range, or of an algorithm whose state is not of
-  /// fixed size.
+  /// Fails, naming the field and its range, when the limit is out of range, or has no state of fixed size: sliding_log,
+  /// concurrency, and sliding_window with more than one slot.
   [[nodiscard]] static Result<CompiledLimit> compile(const Limit& limit, Tick tick, CalendarOpener calendars = nullptr);
 
   /// The time of the clock that this limit goes by: UTC for windows aligned to the epoch or a calendar, else steady.
@@ -90,7 +91,7 @@ class CompiledLimit {
   [[nodiscard]] std::int64_t expires_at(const State& state) const noexcept;
 
  private:
-  using Any = std::variant<TokenBucket, LeakyBucket, FixedWindow>;
+  using Any = std::variant<TokenBucket, FixedWindow, LeakyBucket, SlidingWindow>;
 
   CompiledLimit(Any algorithm, const Limit& limit, Tick tick) noexcept;
   template <typename Function>
@@ -109,7 +110,8 @@ template <typename Function>
 auto CompiledLimit::on(Function&& function) const noexcept {
   if (const auto* bucket = std::get_if<TokenBucket>(&algorithm_)) return function(*bucket);
   if (const auto* window = std::get_if<FixedWindow>(&algorithm_)) return function(*window);
-  return function(*std::get_if<LeakyBucket>(&algorithm_));
+  if (const auto* queue = std::get_if<LeakyBucket>(&algorithm_)) return function(*queue);
+  return function(*std::get_if<SlidingWindow>(&algorithm_));
 }
 
 template <typename StateRef, typename Function>

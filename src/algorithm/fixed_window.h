@@ -131,17 +131,17 @@ inline void FixedWindow::take(State& state, std::int64_t now, std::uint64_t cost
 inline View FixedWindow::view(const State& state, std::int64_t now) const noexcept { return view_in(look(state, now)); }
 
 inline Outcome FixedWindow::decide(State& state, std::int64_t now, std::uint64_t cost) const noexcept {
-  const Now current = look(state, now);
+  Now current = look(state, now);
   const Verdict verdict = judge_in(current, cost);
-  if (cost == 0) return {verdict, view_in(current)};
-  if (verdict.fits) {
-    put(state, current, current.used + cost);
-  } else if (numbers_.count_denied) {
+  if (verdict.fits && cost != 0) {
+    current.used += cost;
+    put(state, current, current.used);
+    if (numbers_.align == Align::first_hit) current.window.length = numbers_.period;  // it is open now
+  } else if (!verdict.fits && numbers_.count_denied) {
     count_denied(state, now, cost);
-  } else {
-    return {verdict, view_in(current)};
+    current = look(state, now);
   }
-  return {verdict, view(state, now)};
+  return {verdict, view_in(current)};
 }
 
 }  // namespace sluice::algorithm

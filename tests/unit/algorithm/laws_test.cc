@@ -211,7 +211,8 @@ TEST_P(Laws, TheSameNumbersChangeNothing) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Laws,
-                         testing::Values(Algorithm::token_bucket, Algorithm::leaky_bucket, Algorithm::fixed_window));
+                         testing::Values(Algorithm::token_bucket, Algorithm::leaky_bucket, Algorithm::fixed_window,
+                                         Algorithm::sliding_window));
 
 // Admitted in any interval: at most burst + rate·length. All pairs of admissions are looked at.
 TEST(TokenBucketLaw, AtMostBurstPlusRateTimesWindow) {

@@ -5,6 +5,7 @@
 
 #include "algorithm/calendar.h"
 #include "algorithm/compiled_limit.h"
+#include "algorithm/sliding_log.h"
 #include "tests/unit/algorithm/instants.h"
 
 namespace sluice::algorithm {
@@ -34,6 +35,22 @@ Limit bucket(std::uint64_t rate, std::int64_t period, std::uint64_t burst) {
 Limit window(std::uint64_t rate, std::int64_t period) {
   return {.algorithm = Algorithm::fixed_window, .rate = rate, .period = std::chrono::nanoseconds(period)};
 }
+
+Limit counter(std::uint64_t rate, std::int64_t period) {
+  return {.algorithm = Algorithm::sliding_window, .rate = rate, .period = std::chrono::nanoseconds(period)};
+}
+
+// A sliding log on one key.
+class Log {
+ public:
+  Log(std::uint64_t rate, std::int64_t period) : log_(rate, period) {}
+  Outcome check(std::int64_t at, std::uint64_t cost = 1) { return log_.decide(state_, kNewYear + at, cost); }
+  bool allows(std::int64_t at, std::uint64_t cost = 1) { return check(at, cost).verdict.fits; }
+
+ private:
+  SlidingLog log_;
+  SlidingLog::State state_;
+};
 
 std::int64_t ns(const Wait& wait) { return wait.value().count(); }
 
@@ -82,6 +99,19 @@ TEST(TokenBucket, public_report_11) {
   const Decision denied = limit.check(0);
   EXPECT_EQ(ns(denied.retry_after), 666'666'667);
   EXPECT_EQ(denied.retry_after.ceil_seconds(), 1);
+}
+
+TEST(SlidingLog, public_report_12) {
+  Log log(10, kMinute);
+  EXPECT_EQ(log.check(0, 11).verdict.retry_after, kNever);
+  EXPECT_TRUE(log.allows(0, 10));
+}
+
+TEST(SlidingLog, public_report_13) {
+  Log log(10, kMinute);
+  EXPECT_TRUE(log.allows(0, 8));
+  EXPECT_FALSE(log.allows(1, 3));
+  EXPECT_TRUE(log.allows(2, 2));
 }
 
 TEST(TokenBucket, public_report_14) {
@@ -183,6 +213,27 @@ TEST(TokenBucket, public_report_24) {
   }
 }
 
+TEST(SlidingWindow, public_report_25) {
+  Limiter limit(counter(1, 10 * kSecond));
+  EXPECT_TRUE(limit.allows(0));
+  EXPECT_FALSE(limit.allows(0));
+}
+
+TEST(SlidingWindow, public_report_26) {
+  Limiter limit(counter(100, 10 * kSecond));
+  EXPECT_TRUE(limit.allows(0, 50));
+  EXPECT_TRUE(limit.allows(10 * kSecond, 10));
+  EXPECT_EQ(limit.check(11 * kSecond, 0).remaining, 45U);
+  EXPECT_TRUE(limit.allows(11 * kSecond, 45));
+  EXPECT_EQ(limit.check(11 * kSecond).remaining, 0U);
+}
+
+TEST(SlidingLog, public_report_27) {
+  Log log(5, kMinute);
+  for (int i = 0; i < 5; ++i) EXPECT_TRUE(log.allows(59'900 * kMillisecond));
+  EXPECT_EQ(log.check(60'100 * kMillisecond).verdict.retry_after, 59'800 * kMillisecond);
+}
+
 TEST(FixedWindow, public_report_27) {
   Limiter limit(window(5, kMinute));
   for (const std::int64_t at : {59'900 * kMillisecond, 60'100 * kMillisecond}) {
@@ -206,6 +257,13 @@ TEST(FixedWindow, public_report_29) {
   EXPECT_TRUE(limit.allows(500 * kMillisecond));
 }
 
+TEST(SlidingLog, public_report_30) {
+  Log log(10, kMinute);
+  int allowed = 0;
+  for (int i = 0; i < 20; ++i) allowed += log.allows(i / 2) ? 1 : 0;
+  EXPECT_EQ(allowed, 10);
+}
+
 TEST(TokenBucket, public_report_31) {
   Limiter limit(bucket(10'000, 1'057 * kSecond, 1));
   EXPECT_TRUE(limit.allows(0));
@@ -221,6 +279,19 @@ TEST(FixedWindow, public_report_32) {
   const std::int64_t header = limit.check(at).retry_after.ceil_seconds();
   EXPECT_EQ(header, 60);
   EXPECT_TRUE(limit.allows(at + header * kSecond));
+}
+
+TEST(SlidingLog, public_report_33) {
+  Log log(10, kMinute);
+  for (int i = 0; i < 10; ++i) EXPECT_TRUE(log.allows(2 * i * kSecond));
+  EXPECT_EQ(log.check(20 * kSecond).verdict.retry_after, 40 * kSecond);
+}
+
+TEST(SlidingLog, public_report_34) {
+  Log log(2, kMinute);
+  EXPECT_TRUE(log.allows(0));
+  EXPECT_TRUE(log.allows(10 * kSecond));
+  EXPECT_EQ(log.check(20 * kSecond).verdict.retry_after, 40 * kSecond);
 }
 
 TEST(FixedWindow, public_report_35) {

@@ -1,10 +1,9 @@
 # Tests against a redis-server of their own.
-find_package(Boost 1.81 REQUIRED)
 find_package(Python3 3.9 REQUIRED COMPONENTS Interpreter)
 
-add_library(redis_test_support STATIC redis_engine.cc redis_server.cc ../model/trace.cc)
+add_library(redis_test_support STATIC redis_engine.cc redis_server.cc)
 target_include_directories(redis_test_support PUBLIC ${PROJECT_SOURCE_DIR})
-target_link_libraries(redis_test_support PUBLIC sluice::redis_store sluice::calendar Boost::headers
+target_link_libraries(redis_test_support PUBLIC sluice::redis_store sluice_model
                                          PRIVATE $<BUILD_INTERFACE:sluice_flags>)
 
 # The script, the reference model and the script's C++ twin give the same answers.
@@ -20,3 +19,4 @@ endforeach()
 
 sluice_test(redis_store_test SOURCES redis_store_test.cc LIBS redis_test_support sluice::memory_store LABEL integration)
 sluice_test(redis_failure_test SOURCES redis_failure_test.cc LIBS redis_test_support sluice::memory_store LABEL integration)
+sluice_test(redis_multi_test SOURCES redis_multi_test.cc LIBS redis_test_support LABEL integration)

@@ -26,7 +26,8 @@ TEST(ReplyReader, SplitAtEachByte) {
 }
 
 TEST(ReplyReader, WhatIsNotTheProtocolFails) {
-  for (const std::string_view bytes : {"HTTP/1.1 400 Bad Request\r\n", "\r\n", "$-2\r\n"}) {
+  for (const std::string_view bytes :
+       {"HTTP/1.1 400 Bad Request\r\n", "\r\n", "$-2\r\n", "*4097\r\n", "*2147483647\r\n"}) {
     ReplyReader reader;
     reader.feed(bytes);
     EXPECT_EQ(reader.next(), nullptr);

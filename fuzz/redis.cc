@@ -1,0 +1,95 @@
+// What a Redis server may send: any bytes, in any pieces, to a client with checks in flight. The first byte says how
+// long the pieces are; the whole is also read as a URL.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+
+#include "store/redis/client.h"
+#include "store/redis/script.h"
+#include "store/redis/url.h"
+
+namespace {
+
+using namespace sluice;                // NOLINT(google-build-using-namespace)
+using namespace sluice::store;         // NOLINT(google-build-using-namespace)
+using namespace sluice::store::redis;  // NOLINT(google-build-using-namespace)
+
+constexpr std::int64_t kStart = 1'000'000'000;
+
+struct FuzzedCheck final : Check {
+  FuzzedCheck(const CountedLimit& bucket, const CountedLimit& window)
+      : own_charges{{.limit = &bucket, .key = "k"}, {.limit = &window, .key = "k"}} {
+    charges = own_charges;
+    decisions = own_decisions;
+  }
+  void complete() override {
+    if (++completed > 1) std::abort();
+  }
+  Charge own_charges[2];
+  Decision own_decisions[2];
+  int completed = 0;
+};
+
+class Harness final : private Client::Owner {
+ public:
+  void run(std::string_view bytes, std::size_t piece) {
+    client_.begin_connect(kStart);
+    client_.connected(kStart);
+    client_.received("+OK\r\n", kStart);
+    FuzzedCheck first(bucket_, window_);
+    FuzzedCheck second(bucket_, window_);
+    submit(first);
+    submit(second);
+    while (!bytes.empty()) {
+      client_.received(bytes.substr(0, piece), kStart);
+      bytes.remove_prefix(std::min(piece, bytes.size()));
+    }
+    client_.wake(kStart + 1'000'000'000);
+    client_.closed(kStart + 1'000'000'000);
+    // Answered or failed: never forgotten.
+    if (first.completed != 1 || second.completed != 1) std::abort();
+  }
+
+ private:
+  void submit(FuzzedCheck& check) {
+    Call& call = client_.new_call();
+    call.limits = {bucket_limit_, window_limit_};
+    write_check(call.text, "sluice:", check.charges, call.limits, Time{});
+    call.check = &check;
+    if (client_.submit(call, kStart) != Failure::none) std::abort();
+  }
+  Failure read(Call& call, const redisReply& reply) override {
+    if (call.is_probe) return Failure::server_error;
+    const Failure failure = read_check(reply, call.limits, *call.check);
+    if (failure == Failure::none) {
+      for (const Decision& decision : call.check->decisions) {
+        if (decision.remaining > decision.limit) std::abort();
+      }
+    }
+    return failure;
+  }
+  void done(Check& check, Failure failure) override {
+    check.failure = failure;
+    check.complete();
+  }
+  void write_probe(Call& call) override { call.text = {"$1\r\n0\r\n", 1}; }
+  void state_changed(bool /*up*/, Failure /*reason*/) override {}
+
+  const CountedLimit bucket_{.numbers = {.rate = 10, .burst = 30}, .identity = "b"};
+  const CountedLimit window_{.numbers = {.algorithm = Algorithm::fixed_window, .rate = 5}, .identity = "w"};
+  const std::shared_ptr<const RedisLimit> bucket_limit_ = *RedisLimit::compile(bucket_.numbers);
+  const std::shared_ptr<const RedisLimit> window_limit_ = *RedisLimit::compile(window_.numbers);
+  const Endpoint endpoint_;
+  Client client_{endpoint_, check_script(), {}, *this};
+};
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view bytes(reinterpret_cast<const char*>(data), size);
+  if (bytes.empty()) return 0;
+  Harness().run(bytes.substr(1), 1U + data[0]);
+  if (const auto endpoint = parse_url(bytes); endpoint && endpoint->to_text().empty()) std::abort();
+  return 0;
+}

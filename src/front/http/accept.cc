@@ -1,6 +1,7 @@
 #include "front/http/accept.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "front/http/ascii.h"
 
@@ -18,26 +19,25 @@ int parse_quality(std::string_view text) {
   return std::min(value, 1000);
 }
 
+/// Removes and gives what stands before `separator`, or else all.
+std::string_view take_part(std::string_view& text, char separator) {
+  const std::size_t end = text.find(separator);
+  if (end == std::string_view::npos) return std::exchange(text, {});
+  const std::string_view part = text.substr(0, end);
+  text = text.substr(end + 1);
+  return part;
+}
+
 }  // namespace
 
 void AcceptPreference::add(std::string_view value) {
   while (!value.empty()) {
-    const std::size_t comma = std::min(value.find(','), value.size());
-    std::string_view item = value.substr(0, comma);
-    value.remove_prefix(std::min(comma + 1, value.size()));
-
-    const std::size_t semicolon = std::min(item.find(';'), item.size());
-    const std::string_view type = trim(item.substr(0, semicolon));
-    item.remove_prefix(semicolon);
+    std::string_view item = take_part(value, ',');
+    const std::string_view type = trim(take_part(item, ';'));
     int quality = 1000;
     while (!item.empty()) {
-      item.remove_prefix(1);
-      const std::size_t next = std::min(item.find(';'), item.size());
-      const std::string_view parameter = trim(item.substr(0, next));
-      if (parameter.size() >= 2 && equal_ignoring_case(parameter.substr(0, 2), "q=")) {
-        quality = parse_quality(parameter.substr(2));
-      }
-      item.remove_prefix(next);
+      const std::string_view parameter = trim(take_part(item, ';'));
+      if (parameter.starts_with("q=") || parameter.starts_with("Q=")) quality = parse_quality(parameter.substr(2));
     }
 
     if (equal_ignoring_case(type, "application/problem+json")) {

@@ -25,6 +25,9 @@ constexpr std::size_t kMaxTarget = 8 * 1024;
 
 std::string_view to_view(BeastView text) { return {text.data(), text.size()}; }
 
+/// So that what is no HTTP at all, as a TLS handshake, is refused at its first byte.
+bool is_method_start(char c) { return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z'); }
+
 /// "/a/b" of "/a/b?c" and of "http://host/a/b?c".
 std::string_view path_of(std::string_view target) {
   if (const std::size_t scheme = target.find("://"); !target.starts_with('/') && scheme != std::string_view::npos) {
@@ -59,7 +62,7 @@ class RequestReader::Parser final : public beast_http::basic_parser<true> {
  public:
   Parser(RequestHead& head, std::string& chunks, const HttpOptions& options)
       : head_(head), chunks_(chunks), max_fields_(options.max_fields) {
-    header_limit(std::numeric_limits<std::uint32_t>::max());  // the reader's own count does not depend on the pieces
+    header_limit(std::numeric_limits<std::uint32_t>::max());  // the reader has looked at its size
     body_limit(options.max_body);
   }
 
@@ -193,26 +196,27 @@ struct RequestReader::Impl {
   std::optional<Parser> parser;
   std::string chunks;  ///< a chunked body, decoded
   std::string_view body;
-  std::size_t read_bytes = 0;  ///< of this head, then of this chunked body as sent
+  std::size_t read_bytes = 0;  ///< of this head: searched for its end; then of this chunked body: used
   std::uint64_t length = 0;    ///< of a body with Content-Length
   RequestFault fault;
   Phase phase = Phase::idle;
   bool failed = false;
 };
 
+/// Beast is given whole heads only: where it looks at pieces, what it finds wrong depends on them.
 RequestReader::Event RequestReader::Impl::read_head(std::string_view& bytes) {
-  const std::size_t allowed = options.max_head - read_bytes;
-  const std::string_view slice = bytes.substr(0, allowed);
-  ErrorCode error;
-  const std::size_t used = parser->put(boost::asio::const_buffer(slice.data(), slice.size()), error);
-  bytes.remove_prefix(used);
-  read_bytes += used;
-  if (error == beast_http::error::need_more) {
-    if (slice.size() < allowed) return Event::need_more;
-    if (head.path.empty() && slice.find("\r\n") == std::string_view::npos)
-      return fail({414, "the request target is longer than 8 KiB"});
+  constexpr std::string_view end_mark = "\r\n\r\n";
+  if (!is_method_start(bytes.front())) return fail({400, "malformed request line: bad method"});
+  const std::string_view window = bytes.substr(0, options.max_head);
+  const std::size_t end = window.find(end_mark, read_bytes);
+  if (end == std::string_view::npos) {
+    read_bytes = window.size() - std::min(window.size(), end_mark.size() - 1);
+    if (window.size() < options.max_head) return Event::need_more;
+    if (window.find("\r\n") == std::string_view::npos) return fail({414, "the request target is longer than 8 KiB"});
     return fail({431, "the request head is too large"});
   }
+  ErrorCode error;
+  bytes.remove_prefix(parser->put(boost::asio::const_buffer(bytes.data(), end + end_mark.size()), error));
   if (error) return fail(error);
   head.keep_alive = parser->keep_alive();
   const auto content_length = parser->content_length();

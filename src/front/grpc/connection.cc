@@ -100,6 +100,9 @@ std::unique_ptr<nghttp2_option, OptionDeleter> make_option() {
 struct Connection::Callbacks {
   static Connection& self(void* user) { return *static_cast<Connection*>(user); }
 
+  static int begin_frame(nghttp2_session*, const nghttp2_frame_hd* head, void* user) {
+    return self(user).on_begin_frame(*head);
+  }
   static int begin_headers(nghttp2_session*, const nghttp2_frame* frame, void* user) {
     return self(user).on_begin_headers(*frame);
   }
@@ -113,10 +116,8 @@ struct Connection::Callbacks {
     return self(user).on_data(id, {reinterpret_cast<const char*>(bytes), size});
   }
   static int frame(nghttp2_session*, const nghttp2_frame* frame, void* user) { return self(user).on_frame(*frame); }
-  static int invalid_frame(nghttp2_session*, const nghttp2_frame*, int, void* user) {
-    Connection& connection = self(user);
-    connection.service_.metrics.add(metrics::Counter::protocol_errors);
-    return connection.control_frames_.take(connection.now_.steady) ? 0 : connection.flooded();
+  static int invalid_frame(nghttp2_session*, const nghttp2_frame* frame, int, void* user) {
+    return self(user).on_invalid_frame(*frame);
   }
   static int close(nghttp2_session*, std::int32_t id, std::uint32_t, void* user) {
     self(user).on_close(id);
@@ -131,6 +132,7 @@ struct Connection::Callbacks {
     static const auto made = [] {
       nghttp2_session_callbacks* callbacks = nullptr;
       nghttp2_session_callbacks_new(&callbacks);
+      nghttp2_session_callbacks_set_on_begin_frame_callback(callbacks, begin_frame);
       nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, begin_headers);
       nghttp2_session_callbacks_set_on_header_callback(callbacks, header);
       nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, data);
@@ -239,9 +241,10 @@ void Connection::end(std::uint32_t error) {
   dead_ = true;
 }
 
-int Connection::flooded() {
+/// For callbacks: ends the connection and makes nghttp2 stop.
+int Connection::fail(std::uint32_t error) {
   service_.metrics.add(metrics::Counter::protocol_errors);
-  end(NGHTTP2_ENHANCE_YOUR_CALM);
+  end(error);
   return NGHTTP2_ERR_CALLBACK_FAILURE;
 }
 
@@ -300,12 +303,21 @@ Stream* Connection::find(std::int32_t id) {
   return last_;
 }
 
+/// nghttp2 ignores header fields for a stream that it has forgotten. That is right where this end closed it and the
+/// client could not know; otherwise the client is mistaken and should hear of it. (For DATA there is no such callback.)
+int Connection::on_begin_frame(const nghttp2_frame_hd& head) {
+  const std::int32_t id = head.stream_id;
+  if (head.type != NGHTTP2_HEADERS || id > newest_id_ || id % 2 == 0) return 0;
+  if (find(id) != nullptr || abandoned_.contains(id)) return 0;
+  return fail(ended_.contains(id) ? NGHTTP2_STREAM_CLOSED : NGHTTP2_PROTOCOL_ERROR);
+}
+
 int Connection::on_begin_headers(const nghttp2_frame& frame) {
   header_block_ = 0;
   if (frame.hd.type != NGHTTP2_HEADERS || frame.headers.cat != NGHTTP2_HCAT_REQUEST) return 0;
   Stream& stream = service_.streams.take();
   stream.connection = this;
-  stream.id = frame.hd.stream_id;
+  stream.id = newest_id_ = frame.hd.stream_id;
   stream.begun = now_.steady;
   open_.push_back(stream);
   last_ = &stream;
@@ -317,7 +329,7 @@ int Connection::on_begin_headers(const nghttp2_frame& frame) {
 int Connection::on_header(const nghttp2_frame& frame, std::string_view name, std::string_view value) {
   constexpr std::size_t overhead = 32;
   header_block_ += name.size() + value.size() + overhead;
-  if (header_block_ > options_.max_connection_headers) return flooded();
+  if (header_block_ > options_.max_connection_headers) return fail(NGHTTP2_ENHANCE_YOUR_CALM);
   if (frame.headers.cat != NGHTTP2_HCAT_REQUEST) return 0;  // the client's trailers say nothing to us
   Stream* const stream = find(frame.hd.stream_id);
   if (stream == nullptr) return 0;
@@ -382,11 +394,12 @@ int Connection::on_frame(const nghttp2_frame& frame) {
       if (is_end) stream->remote_closed = true;
       const bool is_head = frame.hd.type == NGHTTP2_HEADERS && frame.headers.cat == NGHTTP2_HCAT_REQUEST;
       if (is_head && !judge_head(*stream)) break;
-      if (is_end && stream->state == Stream::State::receiving) dispatch(*stream);
+      if (is_end) dispatch(*stream);
       break;
     }
     case NGHTTP2_RST_STREAM:
-      return resets_.take(now_.steady) ? 0 : flooded();
+      if (Stream* const stream = find(frame.hd.stream_id)) stream->remote_closed = true;
+      return resets_.take(now_.steady) ? 0 : fail(NGHTTP2_ENHANCE_YOUR_CALM);
     case NGHTTP2_SETTINGS:
       greeted_ = true;
       is_control = (frame.hd.flags & NGHTTP2_FLAG_ACK) == 0;
@@ -400,7 +413,13 @@ int Connection::on_frame(const nghttp2_frame& frame) {
     default:
       is_control = true;
   }
-  return !is_control || control_frames_.take(now_.steady) ? 0 : flooded();
+  return !is_control || control_frames_.take(now_.steady) ? 0 : fail(NGHTTP2_ENHANCE_YOUR_CALM);
+}
+
+int Connection::on_invalid_frame(const nghttp2_frame& frame) {
+  service_.metrics.add(metrics::Counter::protocol_errors);
+  if (frame.hd.stream_id != 0) abandoned_.add(frame.hd.stream_id);
+  return control_frames_.take(now_.steady) ? 0 : fail(NGHTTP2_ENHANCE_YOUR_CALM);
 }
 
 void Connection::on_close(std::int32_t id) {
@@ -408,6 +427,7 @@ void Connection::on_close(std::int32_t id) {
   if (stream == nullptr) return;
   last_ = nullptr;
   last_call_ = now_.steady;
+  (stream->remote_closed ? ended_ : abandoned_).add(id);
   release_buffered(*stream);
   if (stream->state == Stream::State::pending) stream->call.cancel();
   open_.erase(open_.iterator_to(*stream));
@@ -424,10 +444,9 @@ bool Connection::judge_head(Stream& stream) {
   service_.metrics.add(metrics::Counter::grpc_requests);
   if (stream.header_size > options_.max_header_list) {
     respond_http(stream, "431", "the header fields of this request are too large\n");
-  } else if (!stream.is_post) {
-    respond_http(stream, "405", "this port speaks gRPC: POST requests with content-type application/grpc\n");
-  } else if (!stream.is_grpc) {
-    respond_http(stream, "415", "this port speaks gRPC: the content-type has to be application/grpc\n");
+  } else if (!stream.is_post || !stream.is_grpc) {
+    stream.state = Stream::State::foreign;
+    return true;
   } else if (stream.method == Method::unknown) {
     respond_error(stream, StatusCode::unimplemented,
                   "unknown method; this server has envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit and "
@@ -440,7 +459,13 @@ bool Connection::judge_head(Stream& stream) {
   return false;
 }
 
+/// The request is complete.
 void Connection::dispatch(Stream& stream) {
+  if (stream.state == Stream::State::foreign) {
+    if (stream.is_post) return respond_http(stream, "415", "this port speaks gRPC: content-type application/grpc\n");
+    return respond_http(stream, "405", "this port speaks gRPC: POST requests of content-type application/grpc\n");
+  }
+  if (stream.state != Stream::State::receiving) return;
   const std::string_view frame = stream.request;
   if (frame.size() < kFrameHead || frame.size() < kFrameHead + message_length(frame)) {
     return respond_error(stream, StatusCode::internal, "the call ended before its message was complete");

@@ -14,6 +14,7 @@
 
 #include "front/grpc/flood_guard.h"
 #include "front/grpc/grpc_options.h"
+#include "front/grpc/recent_ids.h"
 #include "front/grpc/service.h"
 #include "front/grpc/status.h"
 #include "front/grpc/stream.h"
@@ -66,10 +67,12 @@ class Connection {
   };
 
   // What nghttp2 tells. The integers are its return codes.
+  int on_begin_frame(const nghttp2_frame_hd& head);
   int on_begin_headers(const nghttp2_frame& frame);
   int on_header(const nghttp2_frame& frame, std::string_view name, std::string_view value);
   int on_data(std::int32_t id, std::string_view bytes);
   int on_frame(const nghttp2_frame& frame);
+  int on_invalid_frame(const nghttp2_frame& frame);
   void on_close(std::int32_t id);
   std::size_t read_body(Stream& stream, std::span<std::uint8_t> room, std::uint32_t& flags);
 
@@ -85,7 +88,7 @@ class Connection {
   void respond_error(Stream& stream, StatusCode code, std::string_view message, bool name_encodings = false);
   void respond_http(Stream& stream, std::string_view status, std::string_view text);
   void submit(Stream& stream, std::span<const nghttp2_nv> fields, bool with_body);
-  int flooded();
+  int fail(std::uint32_t error);
   void finish_drain();
   void end(std::uint32_t error);
   void release_buffered(Stream& stream);
@@ -101,6 +104,9 @@ class Connection {
   std::vector<std::int32_t> early_;  ///< answered before the client had sent everything
   std::size_t buffered_ = 0;
   std::size_t header_block_ = 0;
+  std::int32_t newest_id_ = 0;  ///< of the client's streams
+  RecentIds ended_{32};         ///< closed, after the client had said that it was done
+  RecentIds abandoned_{1024};   ///< closed by this end; the client may not know yet
   FloodGuard control_frames_;
   FloodGuard resets_;
 

@@ -23,6 +23,7 @@ class Stream final : public limiter::Call::Owner,
  public:
   enum class State : std::uint8_t {
     receiving,  ///< the request is not complete
+    foreign,    ///< ″, and it is not gRPC: to be refused when it is, its body is of no interest
     pending,    ///< the store will answer
     answered,   ///< a response has been handed to nghttp2
   };

@@ -88,6 +88,57 @@ TEST(GrpcLimits, MalformedRequestEndsItsStreamOnly) {
   EXPECT_EQ(peer.ask("42").status(), 0);
 }
 
+TEST(GrpcLimits, HeadersOfAFinishedStreamEndTheConnection) {
+  Peer peer;
+  peer.ask("42");
+  expect_end(peer, frame(1, 5, 1, "\x83\x86\x84"), NGHTTP2_STREAM_CLOSED);
+}
+
+TEST(GrpcLimits, HeadersOfAStreamThatTheClientResetEndTheConnection) {
+  Peer peer;
+  const std::int32_t id = peer.call(Peer::kShouldRateLimit, "", {}, false);
+  peer.pump();
+  nghttp2_submit_rst_stream(peer.client, NGHTTP2_FLAG_NONE, id, NGHTTP2_CANCEL);
+  expect_end(peer, frame(1, 5, 1, "\x83\x86\x84"), NGHTTP2_STREAM_CLOSED);
+}
+
+TEST(GrpcLimits, FramesOfAStreamThatThisEndResetAreIgnored) {
+  Peer peer;
+  const std::int32_t id = peer.call("/unknown", "", {}, false);
+  peer.pump();
+  ASSERT_TRUE(peer.response(id).was_reset);
+  EXPECT_TRUE(peer.feed(frame(0, 0, 1, "on its way") + frame(0, 1, 1, "and its end")));
+  EXPECT_EQ(peer.ask("42").status(), 0);
+}
+
+TEST(GrpcLimits, FramesOfARefusedStreamAreIgnored) {
+  GrpcOptions options;
+  options.max_streams = 1;
+  Peer peer(Peer::kPolicy, options);
+  HeldStore& store = peer.hold();
+  for (int i = 0; i < 3; ++i) peer.call(Peer::kShouldRateLimit, framed(request_for("1")));
+  peer.pump();
+  store.answer_all();
+  peer.pump();
+  const Response& next = peer.ask("42");
+  EXPECT_TRUE(peer.feed(frame(0, 1, 3, "late")));
+  store.answer_all();
+  peer.pump();
+  EXPECT_EQ(next.status(), 0);
+}
+
+TEST(GrpcLimits, NewStreamWithAnOldNumberEndsTheConnection) {
+  Peer peer;
+  peer.pump();
+  const std::string head =
+      "\x83\x86\x84\x41\x01"
+      "a";
+  peer.feed(frame(1, 4, 5, head) + frame(1, 4, 3, head));
+  peer.client_input(peer.server_output());
+  EXPECT_THAT(peer.goaways, ElementsAre(NGHTTP2_PROTOCOL_ERROR));
+  EXPECT_TRUE(peer.connection->finished());
+}
+
 TEST(GrpcLimits, HeaderFieldsOfARequestAreLimited) {
   Peer peer;
   const Response& fits = peer.ask("42", {{"x-padding", std::string(60'000, 'a')}});

@@ -82,6 +82,7 @@ constexpr std::uint64_t kLargeLog = 10'000;
 template <typename T, std::size_t N>
 std::vector<std::string_view> names_of(const std::array<Named<T>, N>& words) {
   std::vector<std::string_view> names;
+  names.reserve(N);
   for (const Named<T>& word : words) names.push_back(word.name);
   return names;
 }
@@ -361,7 +362,10 @@ class LimitReader {
     const auto compiled =
         algorithm::CompiledLimit::compile(numbers, algorithm::Tick::nanosecond, &algorithm::open_calendar);
     if (!compiled) {
-      findings_.error(place_of(numbers.align == Align::calendar ? "calendar" : "algorithm"), compiled.error().message);
+      // It begins with the field.
+      const std::string& message = compiled.error().message;
+      const std::string_view field = std::string_view(message).substr(0, message.find_first_of(":."));
+      findings_.error(place_of(has(field) ? field : std::string_view("calendar")), message);
       return;
     }
     if (options_.refuse_limit) {

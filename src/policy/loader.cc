@@ -176,11 +176,10 @@ class FileLoader {
     if (!text) return;
     for (const std::string& name : text->replaces) replaced_.emplace_back(name, limit->value->position);
     if (!text->name.empty()) names_.insert(text->name);
-    add_rule(std::move(*text),
-             shadow  ? store::Enforcement::shadow
-             : quota ? store::Enforcement::quota
-                     : store::Enforcement::enforce,
-             detailed, metadata_of(fields), node);
+    store::Enforcement enforcement = store::Enforcement::enforce;
+    if (quota) enforcement = store::Enforcement::quota;
+    if (shadow) enforcement = store::Enforcement::shadow;
+    add_rule(std::move(*text), enforcement, detailed, metadata_of(fields), node);
   }
 
   void warn_of_idle_switches(const FieldReader& fields, bool no_limit, bool shadow, bool quota, bool detailed) {

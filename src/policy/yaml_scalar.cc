@@ -22,14 +22,14 @@ constexpr std::array<std::string_view, 11> kTrue{"y",    "Y",    "yes", "Yes", "
 constexpr std::array<std::string_view, 11> kFalse{"n",     "N",     "no",  "No",  "NO", "false",
                                                   "False", "FALSE", "off", "Off", "OFF"};
 constexpr std::array<std::string_view, 5> kNull{"", "~", "null", "Null", "NULL"};
-constexpr std::array<std::string_view, 9> kNotFinite{".nan", ".NaN",  ".NAN",  ".inf", ".Inf",
-                                                     ".INF", "+.inf", "+.Inf", "+.INF"};
-constexpr std::array<std::string_view, 3> kMinusInfinity{"-.inf", "-.Inf", "-.INF"};
+constexpr std::array<std::string_view, 12> kNotFinite{".nan",  ".NaN",  ".NAN",  ".inf",  ".Inf",  ".INF",
+                                                      "+.inf", "+.Inf", "+.INF", "-.inf", "-.Inf", "-.INF"};
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-/// [-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?
+/// A word for what is not finite, or [-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?
 bool is_floating(std::string_view text) {
+  if (is_one_of(text, kNotFinite)) return true;
   std::size_t i = 0;
   const auto digits = [&] {
     const std::size_t begin = i;
@@ -83,8 +83,6 @@ YamlScalar resolve_plain(std::string_view text) {
   } else if (is_one_of(text, kTrue) || is_one_of(text, kFalse)) {
     scalar.type = Type::boolean;
     scalar.boolean = is_one_of(text, kTrue);
-  } else if (is_one_of(text, kNotFinite) || is_one_of(text, kMinusInfinity)) {
-    scalar.type = Type::floating;
   } else if (is_digit(text.front()) || text.front() == '-' || text.front() == '+') {
     std::string digits(text);
     std::erase(digits, '_');

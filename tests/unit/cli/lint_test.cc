@@ -20,7 +20,7 @@ class LintTest : public ::testing::Test {
   }
   ~LintTest() override { std::filesystem::remove_all(directory_); }
 
-  std::string write(const std::string& name, const std::string& text) const {
+  std::string write(const std::string& name, const std::string& text) {
     const std::filesystem::path path = directory_ / name;
     std::ofstream(path) << text;
     return path.string();

@@ -38,7 +38,8 @@ TEST(HostileText, AliasBomb) {
   for (int i = 1; i < 30; ++i) {
     const std::string n = std::to_string(i);
     const std::string below = "*a" + std::to_string(i - 1);
-    bomb += "a" + n + ": &a" + n + " [" + below + repeated(", " + below, 9) + "]\n";
+    bomb.append("a").append(n).append(": &a").append(n).append(" [").append(below);
+    bomb.append(repeated(", " + below, 9)).append("]\n");
   }
   EXPECT_EQ(findings_of(bomb), "p.yaml:6:55: error: more than 1000000 values, counting what aliases stand for\n");
 }
@@ -117,7 +118,7 @@ TEST(HostileText, BytesThatAreNoText) {
 TEST(HostileText, YamlThatIsBroken) {
   for (const std::string& text : {"domain: [a"s, "domain: \"a"s, "a: b: c"s, "domain: {"s, "%YAML 9.9\n---\na"s,
                                   "&a &b c"s, "domain: !<tag:x"s, "]"s, "a:\n - b\n c"s, "? ? ?\n: :"s, "domain: @x"s,
-                                  "domain: 'x"s, "|"s, "domain: \"\\q\""s, "domain: \"\\UFFFFFFFF\""s}) {
+                                  "domain: 'x"s, "|"s, R"(domain: "\q")"s, R"(domain: "\UFFFFFFFF")"s}) {
     const Loaded loaded = load_text(text);
     EXPECT_EQ(loaded.policy, nullptr) << text;
     ASSERT_FALSE(loaded.findings.empty()) << text;

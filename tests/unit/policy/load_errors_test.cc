@@ -140,6 +140,14 @@ TEST(LoadErrors, CheckBuckets) {
             "p.yaml:4:48: error: a sliding log keeps an entry for each request: above 10000 it needs `allow_lar");
 }
 
+// What the algorithm floor cannot run is told at the place of the field that it names.
+TEST(LoadErrors, PassOnWhatTheAlgorithmsSay) {
+  const std::string log = limit_findings("unit: day, requests_per_unit: 5, algorithm: sliding_log");
+  EXPECT_TRUE(log.starts_with("p.yaml:4:62: error: algorithm: must be ")) << log;
+  const std::string slots = limit_findings("period: 10s, requests_per_unit: 5, algorithm: sliding_window, slots: 3");
+  EXPECT_TRUE(slots.starts_with("p.yaml:4:87: error: `slots` must split the period into whole µs")) << slots;
+}
+
 TEST(LoadErrors, NameBothPlacesOfADomain) {
   const std::vector<SourceText> texts{{"a.yaml", "domain: shop"}, {"b.yaml", "\ndescriptors: []\ndomain: shop"}};
   const Loaded loaded = load_texts(texts);

@@ -17,11 +17,11 @@ namespace {
 using namespace std::chrono_literals;
 
 const Rule& only_rule(const std::shared_ptr<const Policy>& policy) {
-  static const Rule none;
+  static const Rule kNone;
   EXPECT_NE(policy, nullptr);
   if (policy == nullptr || policy->rules().size() != 1) {
     ADD_FAILURE() << "expected one rule";
-    return none;
+    return kNone;
   }
   return *policy->rules().front();
 }
@@ -68,6 +68,11 @@ TEST(Load, ReadsALeakyBucket) {
   const Limit limit = limit_of("unit: second, requests_per_unit: 10, algorithm: leaky_bucket, queue: 2");
   EXPECT_EQ(limit.algorithm, Algorithm::leaky_bucket);
   EXPECT_EQ(limit.queue, 2U);
+}
+
+TEST(Load, ReadsASlidingWindow) {
+  EXPECT_EQ(limit_of("unit: minute, requests_per_unit: 10, algorithm: sliding_window").algorithm,
+            Algorithm::sliding_window);
 }
 
 TEST(Load, ReadsWindowsOfAllKinds) {

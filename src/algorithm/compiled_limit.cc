@@ -6,15 +6,6 @@ namespace sluice::algorithm {
 
 namespace {
 
-std::string joined(const std::vector<LimitProblem>& problems) {
-  std::string text;
-  for (const LimitProblem& problem : problems) {
-    if (!text.empty()) text += "; ";
-    text.append(problem.field).append(": ").append(problem.message);
-  }
-  return text;
-}
-
 // Windows that are aligned to something outside of the process.
 bool goes_by_utc(const Limit& limit) {
   return limit.algorithm == Algorithm::sliding_window ||

@@ -101,6 +101,15 @@ View Concurrency::view(const State& state, std::int64_t now) const noexcept {
   return {.limit = rate_, .remaining = held < rate_ ? rate_ - held : 0, .reset_after = reset};
 }
 
+Outcome Concurrency::peek(const State& state, std::int64_t now, std::uint64_t cost) const {
+  Outcome outcome{judge(state, now, cost), view(state, now)};
+  if (outcome.verdict.fits && cost != 0) {
+    outcome.view.remaining -= cost;
+    outcome.view.reset_after = std::max(outcome.view.reset_after, ttl_);
+  }
+  return outcome;
+}
+
 void Concurrency::reset(State& state) noexcept {
   const std::uint64_t ids = state.ids_;
   state = {};

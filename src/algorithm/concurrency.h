@@ -52,6 +52,8 @@ class Concurrency {
   /// False, and no change, when the lease is not held: unknown, released, or timed out.
   [[nodiscard]] bool release(State& state, std::int64_t now, std::uint64_t lease) const;
   [[nodiscard]] View view(const State& state, std::int64_t now) const noexcept;
+  /// The verdict on `cost`, and the view after it was taken; changes and copies nothing.
+  [[nodiscard]] Outcome peek(const State& state, std::int64_t now, std::uint64_t cost) const;
   /// All leases are over; ids go on.
   static void reset(State& state) noexcept;
 

@@ -52,6 +52,11 @@ class FixedWindow {
   /// judge(), then take() or count_denied(), and view(), in one.
   [[nodiscard]] Outcome decide(State& state, std::int64_t now, std::uint64_t cost) const noexcept;
 
+  /// What decide() would answer; changes nothing.
+  [[nodiscard]] Outcome peek(State state, std::int64_t now, std::uint64_t cost) const noexcept {
+    return decide(state, now, cost);
+  }
+
   /// Gives back up to `cost`, never below 0 taken. With the time `at` of the charge: nothing once its window is over.
   void refund(State& state, std::int64_t now, std::uint64_t cost,
               std::optional<std::int64_t> at = std::nullopt) const noexcept;

@@ -18,6 +18,7 @@ class LeakyBucket {
       : slots_(rate, period, queue + 1, tick) {}
 
   [[nodiscard]] std::uint64_t limit() const noexcept { return slots_.limit(); }
+  [[nodiscard]] Uint128 parts_when_full() const noexcept { return slots_.parts_when_full(); }
 
   [[nodiscard]] Verdict judge(const State& state, std::int64_t now, std::uint64_t cost) const noexcept {
     Verdict verdict = slots_.judge(state, now, cost);

@@ -78,6 +78,15 @@ std::vector<LimitProblem> validate(const Limit& limit) {
   return findings.take();
 }
 
+std::string joined(const std::vector<LimitProblem>& problems) {
+  std::string text;
+  for (const LimitProblem& problem : problems) {
+    if (!text.empty()) text += "; ";
+    text.append(problem.field).append(": ").append(problem.message);
+  }
+  return text;
+}
+
 std::string validate_cost(std::uint64_t cost) { return cost <= kMaxTokens ? "" : out_of_range(0, kMaxTokens, cost); }
 
 }  // namespace sluice::algorithm

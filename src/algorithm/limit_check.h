@@ -19,6 +19,9 @@ struct LimitProblem {
 /// (but for the name of a time zone, which only Calendars::open can judge).
 [[nodiscard]] std::vector<LimitProblem> validate(const Limit& limit);
 
+/// "field: message; field: message"
+[[nodiscard]] std::string joined(const std::vector<LimitProblem>& problems);
+
 /// Empty, or why `cost` is out of range.
 [[nodiscard]] std::string validate_cost(std::uint64_t cost);
 

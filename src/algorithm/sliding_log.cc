@@ -78,6 +78,15 @@ Outcome SlidingLog::decide(State& state, std::int64_t now, std::uint64_t cost) c
   return {verdict, view(state, now)};
 }
 
+Outcome SlidingLog::peek(const State& state, std::int64_t now, std::uint64_t cost) const noexcept {
+  Outcome outcome{judge(state, now, cost), view(state, now)};
+  if (outcome.verdict.fits && cost != 0) {
+    outcome.view.remaining -= cost;
+    outcome.view.reset_after = period_;
+  }
+  return outcome;
+}
+
 void SlidingLog::refund(State& state, std::int64_t now, std::uint64_t cost, std::optional<std::int64_t> at) const {
   const Now current = look(state, now);
   if (cost == 0 || current.used == 0) return;

@@ -49,6 +49,9 @@ class SlidingLog {
   /// judge(), take() when it fits, and view(), in one.
   [[nodiscard]] Outcome decide(State& state, std::int64_t now, std::uint64_t cost) const;
 
+  /// What decide() would answer; changes and copies nothing.
+  [[nodiscard]] Outcome peek(const State& state, std::int64_t now, std::uint64_t cost) const noexcept;
+
   /// Gives back up to `cost`, newest entries first. With the time `at` of the charge: nothing once it has left the log.
   void refund(State& state, std::int64_t now, std::uint64_t cost, std::optional<std::int64_t> at = std::nullopt) const;
   /// Charges actual − reserved, at most 10^15 above `rate`, or refunds the difference.

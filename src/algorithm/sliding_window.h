@@ -61,6 +61,18 @@ class SlidingWindow {
     return {verdict, view(state, now)};
   }
 
+  /// What decide() would answer; changes and copies nothing.
+  template <typename AnyState>
+  [[nodiscard]] Outcome peek(const AnyState& state, std::int64_t now, std::uint64_t cost) const noexcept {
+    const Now current = look(counts_of(state), now);
+    Outcome outcome{judge_in(current, counts_of(state), cost), view_in(current, counts_of(state))};
+    if (outcome.verdict.fits && cost != 0) {
+      outcome.view.remaining -= cost;
+      outcome.view.reset_after = end_of(current.slot) - current.at;
+    }
+    return outcome;
+  }
+
   /// Gives back up to `cost`, newest tokens first, never below 0 taken. With the time `at` of the charge: nothing once
   /// its slot has left the window.
   template <typename AnyState>

@@ -31,6 +31,10 @@ class TokenBucket {
   TokenBucket(std::uint64_t rate, std::int64_t period, std::uint64_t burst, Tick tick) noexcept;
 
   [[nodiscard]] std::uint64_t limit() const noexcept { return burst_; }
+  /// A token has this many parts, the units of State.
+  [[nodiscard]] std::uint64_t parts_per_token() const noexcept { return p_; }
+  [[nodiscard]] std::uint64_t parts_per_tick() const noexcept { return c_; }
+  [[nodiscard]] Uint128 parts_when_full() const noexcept { return Uint128{burst_} * p_; }
 
   [[nodiscard]] static std::int64_t clamp(const State& state, std::int64_t now) noexcept {
     return now < state.last ? state.last : now;

@@ -1,6 +1,7 @@
-// model_random ALGORITHM|multi OPERATIONS: random operations answered by the algorithms under test and by the slow
-// model (slow_model.h); exit code 1 on any difference. A third each on ns, on ns with a clock that never steps back, on
-// µs. The seed is SLUICE_SEED (default 1) and is printed.
+// model_random ALGORITHM|multi OPERATIONS [--public]: random operations answered by the algorithms under test and by
+// the slow model (slow_model.h); exit code 1 on any difference. A third each on ns, on ns with a clock that never steps
+// back, on µs; with --public by the limiters of include/sluice, on ns with a clock that never steps back. The seed is
+// SLUICE_SEED (default 1) and is printed.
 #include <cstdlib>
 #include <exception>
 #include <iostream>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "tests/model/engine.h"
+#include "tests/model/public_subject.h"
 #include "tests/model/random_trace.h"
 #include "tests/model/slow_model.h"
 #include "tests/model/trace.h"
@@ -29,8 +31,8 @@ void show(const std::vector<std::string>& lines, const Answer& fast, const Answe
 }
 
 // The operations of the segment so far that lead to a difference are printed as a trace that model_replay can read.
-bool compare(RandomTrace& trace, Tick tick, long operations) {
-  Engine fast(tick, &sluice::model::make_subject);
+bool compare(RandomTrace& trace, Tick tick, sluice::model::SubjectMaker make, long operations) {
+  Engine fast(tick, make);
   Engine slow(tick, &sluice::model::make_slow_subject);
   while (operations > 0) {
     fast.clear();
@@ -57,30 +59,36 @@ bool compare(RandomTrace& trace, Tick tick, long operations) {
   return true;
 }
 
-int run(std::string_view name, long operations) {
+int run(std::string_view name, long operations, bool with_public_limiters) {
   std::optional<sluice::Algorithm> algorithm;
   if (name != "multi") algorithm = sluice::model::algorithm_named(name);
   const char* chosen = std::getenv("SLUICE_SEED");  // NOLINT(concurrency-mt-unsafe)
   const std::uint64_t seed = chosen != nullptr ? std::stoull(chosen) : 1;
   std::cout << "SLUICE_SEED=" << seed << ' ' << name << ", " << operations << " operations\n";
+  if (with_public_limiters) {
+    RandomTrace trace(seed, algorithm, Tick::nanosecond, true);
+    return compare(trace, Tick::nanosecond, &sluice::model::make_public_subject, operations) ? 0 : 1;
+  }
   const long part = (operations + 2) / 3;
+  auto* make = &sluice::model::make_subject;
   RandomTrace ns(seed, algorithm, Tick::nanosecond, false);
   RandomTrace monotone(seed + 1, algorithm, Tick::nanosecond, true);
   RandomTrace us(seed + 2, algorithm, Tick::microsecond, false);
-  const bool same = compare(ns, Tick::nanosecond, part) && compare(monotone, Tick::nanosecond, part) &&
-                    compare(us, Tick::microsecond, part);
+  const bool same = compare(ns, Tick::nanosecond, make, part) && compare(monotone, Tick::nanosecond, make, part) &&
+                    compare(us, Tick::microsecond, make, part);
   return same ? 0 : 1;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 3) {
-    std::cerr << "usage: model_random ALGORITHM|multi OPERATIONS\n";
+  const bool with_public_limiters = argc == 4 && std::string_view(argv[3]) == "--public";
+  if (argc != 3 && !with_public_limiters) {
+    std::cerr << "usage: model_random ALGORITHM|multi OPERATIONS [--public]\n";
     return 2;
   }
   try {
-    return run(argv[1], std::stol(argv[2]));
+    return run(argv[1], std::stol(argv[2]), with_public_limiters);
   } catch (const std::exception& error) {
     std::cerr << "model_random: " << error.what() << '\n';
     return 1;

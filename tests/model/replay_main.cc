@@ -1,5 +1,6 @@
-// model_replay [--us] [--slow] < TRACE: replays a trace and compares each answer with the line's "want"; exit code 1 on
-// any difference. --slow: by the slow model (slow_model.h) instead of the algorithms under test.
+// model_replay [--us] [--slow|--public] < TRACE: replays a trace and compares each answer with the line's "want"; exit
+// code 1 on any difference. --slow: by the slow model (slow_model.h); --public: by the limiters of include/sluice; else
+// by src/algorithm.
 #include <exception>
 #include <iostream>
 #include <string>
@@ -7,6 +8,7 @@
 #include <vector>
 
 #include "tests/model/engine.h"
+#include "tests/model/public_subject.h"
 #include "tests/model/slow_model.h"
 #include "tests/model/trace.h"
 
@@ -42,6 +44,7 @@ int main(int argc, char** argv) {
   for (const std::string_view argument : std::vector<std::string_view>(argv + 1, argv + argc)) {
     if (argument == "--us") tick = sluice::algorithm::Tick::microsecond;
     if (argument == "--slow") make = &sluice::model::make_slow_subject;
+    if (argument == "--public") make = &sluice::model::make_public_subject;
   }
   try {
     return replay(std::cin, sluice::model::Engine(tick, make));

@@ -1,0 +1,191 @@
+// The one limiter behind TokenBucket and LeakyBucket: a bucket in one 64-bit word. Not for use outside of this library.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+
+#include "sluice/clock.h"
+#include "sluice/decision.h"
+#include "sluice/wait.h"
+
+namespace sluice::internal {
+
+// A clock that runs in tokens: with c/p = rate/period in lowest terms, tokens per ns, it reads V(now) = start +
+// c·(now − origin), in 1/p of a token. The word holds the reading at which the bucket will be full; what is missing is
+// the difference. A charge adds cost·p. Every step is a whole number; only shown figures are rounded.
+//
+// The numbers lie beside the word, in two slots: one is in use, the other is written before it is taken into use. Each
+// has a generation, and so has the word, in its upper bits: a word and a slot of different generations don't belong
+// together, and a compare-exchange on a word of an older generation fails. A reader loads a slot's generation, then its
+// numbers, then the word; as a slot is written only when the word has gone on to another generation, a match proves
+// that the numbers are whole.
+//
+// Whatever doesn't fit the word (a bucket or a debt of more than 2^56 parts, a clock that ran out of bits, new numbers)
+// goes through exact(), under a mutex: it answers by the algorithms in src/algorithm and, where it can, writes the word
+// anew.
+class Bucket {
+ public:
+  enum class Kind : std::uint8_t { tokens, queue };
+  struct Numbers {
+    std::uint64_t rate = 0;
+    std::chrono::nanoseconds period{1'000'000'000};
+    std::uint64_t capacity = 1;
+  };
+  struct Granted {
+    std::uint64_t tokens = 0;
+    Decision decision;
+  };
+
+  // Throws std::invalid_argument, naming each field and its range.
+  Bucket(Kind kind, const Numbers& numbers);
+  Bucket(const Bucket&) = delete;
+  Bucket& operator=(const Bucket&) = delete;
+  ~Bucket();
+
+  Decision try_acquire(std::uint64_t cost, std::int64_t now) noexcept {
+    for (;;) {
+      const Look look = this->look(now);
+      if (!look.fits_word) [[unlikely]]
+        return exact_check(cost, now, true);
+      if (!look.fits(cost)) return denied(look, cost);
+      if (cost == 0 || swap(look, cost)) return allowed(look, cost);
+    }
+  }
+
+  [[nodiscard]] Decision peek(std::uint64_t cost, std::int64_t now) const noexcept {
+    const Look look = this->look(now);
+    if (!look.fits_word) [[unlikely]]
+      return exact_peek(cost, now);
+    return look.fits(cost) ? allowed(look, cost) : denied(look, cost);
+  }
+
+  Granted acquire_up_to(std::uint64_t most, std::int64_t now) noexcept {
+    for (;;) {
+      const Look look = this->look(now);
+      if (!look.fits_word) [[unlikely]]
+        return exact_acquire_up_to(most, now);
+      const std::uint64_t all = look.tokens(look.missing);
+      const std::uint64_t cost = most < all ? most : all;
+      if (cost == 0 || swap(look, cost)) return {cost, allowed(look, cost)};
+    }
+  }
+
+  Decision refund(std::uint64_t cost, std::int64_t now) noexcept;
+  Decision settle(std::uint64_t reserved, std::uint64_t actual, std::int64_t now) noexcept;
+  Decision penalize(std::uint64_t cost, std::int64_t now) noexcept;
+  Decision reset(std::int64_t now) noexcept;
+  // Throws std::invalid_argument and changes nothing when the numbers are out of range.
+  Decision set_limit(const Numbers& numbers, std::int64_t now);
+
+ private:
+  // The bits of the word: 6 of generation, 58 of value. Readings stay below 2^57 and missing parts below 2^56.
+  static constexpr unsigned kValueBits = 58;
+  static constexpr std::uint64_t kValueMask = (std::uint64_t{1} << kValueBits) - 1;
+  static constexpr std::uint64_t kGenerations = 63;  // the generations of slots; the word has one more
+  static constexpr std::uint64_t kElsewhere = kGenerations;
+  static constexpr std::uint64_t kMostReading = std::uint64_t{1} << 57U;
+  static constexpr std::uint64_t kMostMissing = std::uint64_t{1} << 56U;
+
+  struct alignas(64) Slot {
+    std::atomic<std::uint64_t> generation{kElsewhere - 1};
+    std::atomic<std::uint64_t> horizon{0};  // ns after origin up to which readings fit
+    std::atomic<std::int64_t> origin{0};
+    std::atomic<std::uint64_t> start{0};
+    std::atomic<std::uint64_t> c{0};
+    std::atomic<std::uint64_t> p{1};
+    std::atomic<std::uint64_t> burst{1};
+    std::atomic<std::uint64_t> capacity{1};  // burst·p
+  };
+
+  // What a call works on: the numbers, and the state at `now`.
+  struct Look {
+    bool fits_word = false;
+    std::uint64_t word = 0;
+    std::uint64_t reading = 0;
+    std::uint64_t missing = 0;
+    std::uint64_t c = 0;
+    std::uint64_t p = 1;
+    std::uint64_t burst = 1;
+    std::uint64_t capacity = 1;
+
+    [[nodiscard]] bool fits(std::uint64_t cost) const noexcept {
+      return cost == 0 || (cost <= burst && missing + cost * p <= capacity);
+    }
+    [[nodiscard]] std::uint64_t tokens(std::uint64_t lacking) const noexcept {
+      return lacking < capacity ? (capacity - lacking) / p : 0;
+    }
+    [[nodiscard]] Wait refill(std::uint64_t parts) const noexcept {
+      if (parts == 0) return Wait();
+      if (c == 0) return Wait::never();
+      const std::uint64_t ticks = c == 1 ? parts : (parts - 1) / c + 1;
+      return Wait(std::chrono::nanoseconds(static_cast<std::int64_t>(ticks)));
+    }
+  };
+
+  [[nodiscard]] Look look(std::int64_t now) const noexcept {
+    const Slot& slot = slots_[in_use_.load(std::memory_order_acquire)];
+    Look look;
+    const std::uint64_t generation = slot.generation.load(std::memory_order_acquire);
+    const std::uint64_t elapsed =
+        static_cast<std::uint64_t>(now) - static_cast<std::uint64_t>(slot.origin.load(std::memory_order_acquire));
+    const std::uint64_t horizon = slot.horizon.load(std::memory_order_acquire);
+    look.c = slot.c.load(std::memory_order_acquire);
+    look.reading = slot.start.load(std::memory_order_acquire) + elapsed * look.c;
+    look.p = slot.p.load(std::memory_order_acquire);
+    look.burst = slot.burst.load(std::memory_order_acquire);
+    look.capacity = slot.capacity.load(std::memory_order_acquire);
+    look.word = word_.load(std::memory_order_acquire);
+    look.fits_word = look.word >> kValueBits == generation && elapsed <= horizon;
+    const std::uint64_t full_at = look.word & kValueMask;
+    look.missing = full_at > look.reading ? full_at - look.reading : 0;
+    return look;
+  }
+
+  bool swap(const Look& look, std::uint64_t cost) noexcept {
+    std::uint64_t expected = look.word;
+    const std::uint64_t full_at = look.reading + look.missing + cost * look.p;
+    return word_.compare_exchange_weak(expected, (look.word & ~kValueMask) | full_at, std::memory_order_acq_rel,
+                                       std::memory_order_relaxed);
+  }
+
+  [[nodiscard]] Decision allowed(const Look& look, std::uint64_t cost) const noexcept {
+    const std::uint64_t missing = look.missing + cost * look.p;
+    return {.limit = look.burst,
+            .remaining = look.tokens(missing),
+            .reset_after = look.refill(missing),
+            .delay = kind_ == Kind::queue ? look.refill(look.missing) : Wait()};
+  }
+  [[nodiscard]] Decision denied(const Look& look, std::uint64_t cost) const noexcept {
+    return {
+        .allowed = false,
+        .limit = look.burst,
+        .remaining = look.tokens(look.missing),
+        .retry_after = cost > look.burst ? Wait::never() : look.refill(look.missing + cost * look.p - look.capacity),
+        .reset_after = look.refill(look.missing)};
+  }
+
+  struct Exact;
+  template <typename Change>
+  Decision exact(std::int64_t now, Change change) noexcept;
+  Decision exact_check(std::uint64_t cost, std::int64_t now, bool take) noexcept;
+  [[nodiscard]] Decision exact_peek(std::uint64_t cost, std::int64_t now) const noexcept;
+  Granted exact_acquire_up_to(std::uint64_t most, std::int64_t now) noexcept;
+
+  const Kind kind_;
+  std::unique_ptr<Exact> exact_;
+  std::atomic<std::uint32_t> in_use_{0};
+  alignas(64) std::atomic<std::uint64_t> word_{kElsewhere << kValueBits};
+  static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+  std::array<Slot, 2> slots_;
+};
+
+// The clock that buckets go by when the caller gives no time.
+inline std::int64_t steady_now() noexcept {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+}  // namespace sluice::internal

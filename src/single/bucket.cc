@@ -1,0 +1,218 @@
+#include "sluice/internal/bucket.h"
+
+#include <algorithm>
+#include <mutex>
+#include <optional>
+#include <stdexcept>
+
+#include "algorithm/int128.h"
+#include "algorithm/leaky_bucket.h"
+#include "algorithm/limit_check.h"
+#include "algorithm/token_bucket.h"
+#include "single/decision_of.h"
+#include "sluice/limit.h"
+
+namespace sluice::internal {
+
+namespace {
+
+using algorithm::Tick;
+using algorithm::Uint128;
+using State = algorithm::TokenBucket::State;
+
+Limit limit_of(Bucket::Kind kind, const Bucket::Numbers& numbers) {
+  Limit limit{.rate = numbers.rate, .period = numbers.period, .burst = numbers.capacity};
+  if (kind == Bucket::Kind::queue) {
+    limit.algorithm = Algorithm::leaky_bucket;
+    limit.queue = numbers.capacity - 1;
+  }
+  return limit;
+}
+
+}  // namespace
+
+// The bucket by its exact numbers, of any size. Guarded by `mutex`, as is every write to a slot.
+struct Bucket::Exact {
+  Exact(Kind of_kind, const Numbers& numbers)
+      : kind(of_kind),
+        tokens(numbers.rate, numbers.period.count(), numbers.capacity, Tick::nanosecond),
+        queue(numbers.rate, numbers.period.count(), numbers.capacity - 1, Tick::nanosecond) {}
+
+  template <typename Function>
+  auto on(Function function) const {
+    return kind == Kind::tokens ? function(tokens) : function(queue);
+  }
+
+  std::mutex mutex;
+  Kind kind;
+  algorithm::TokenBucket tokens;
+  algorithm::LeakyBucket queue;
+  State state;                        // when the word is `elsewhere`
+  std::uint64_t last_generation = 0;  // of a slot
+};
+
+Bucket::Bucket(Kind kind, const Numbers& numbers) : kind_(kind) {
+  require_valid(limit_of(kind, numbers));
+  exact_ = std::make_unique<Exact>(kind, numbers);
+}
+
+Bucket::~Bucket() = default;
+
+// Calls change(state, now) on the exact state and makes the result the bucket's state; in the word, where it fits.
+template <typename Change>
+Decision Bucket::exact(std::int64_t now, Change change) noexcept {
+  const std::scoped_lock lock(exact_->mutex);
+  for (;;) {
+    const std::uint64_t word = word_.load(std::memory_order_acquire);
+    const bool elsewhere = word >> kValueBits == kElsewhere;
+    const std::uint32_t index = in_use_.load(std::memory_order_relaxed);
+    const Slot& slot = slots_[index];
+    const std::int64_t origin = slot.origin.load(std::memory_order_relaxed);
+    const std::uint64_t c = slot.c.load(std::memory_order_relaxed);
+    const std::uint64_t start = slot.start.load(std::memory_order_relaxed);
+    const auto reading_at = [&](std::int64_t at) { return start + Uint128{algorithm::ticks_between(origin, at)} * c; };
+    const std::uint64_t full_at = word & kValueMask;
+
+    State state = exact_->state;
+    std::int64_t at = now;
+    if (!elsewhere) {
+      at = std::max(now, origin);
+      const Uint128 reading = reading_at(at);
+      state = {.missing_low = reading < full_at ? full_at - static_cast<std::uint64_t>(reading) : 0, .last = at};
+    }
+    const State before = state;
+    bool renumbered = false;
+    const algorithm::TokenBucket old_tokens = exact_->tokens;
+    const algorithm::LeakyBucket old_queue = exact_->queue;
+    const Decision decision = change(state, at, renumbered);
+    if (state == before && !renumbered) return decision;
+
+    // From here on `state` is of the time `at`.
+    if (state.last == algorithm::kNeverSeen) {
+      state.last = at;
+    } else {
+      at = state.last;
+    }
+    const bool fits = state.missing_high == 0 && state.missing_low <= kMostMissing &&
+                      exact_->tokens.parts_when_full() <= kMostMissing;
+    std::uint64_t next = kElsewhere << kValueBits;
+    std::optional<std::uint32_t> next_index;
+    if (fits && !elsewhere && !renumbered &&
+        algorithm::ticks_between(origin, at) <= slot.horizon.load(std::memory_order_relaxed)) {
+      next = (word & ~kValueMask) | (static_cast<std::uint64_t>(reading_at(at)) + state.missing_low);
+    } else if (fits) {
+      // Readings go on from the highest value so far, so that no word of the new generation equals an older one; from 0
+      // when there is no room, or none was in use.
+      std::uint64_t new_start = 0;
+      if (!elsewhere) {
+        const Uint128 highest = std::max<Uint128>(full_at, reading_at(at)) + 1;
+        if (highest < kMostMissing) new_start = static_cast<std::uint64_t>(highest);
+      }
+      next_index = index ^ 1U;
+      Slot& fresh = slots_[*next_index];
+      exact_->last_generation = (exact_->last_generation + 1) % kGenerations;
+      const std::uint64_t new_c = exact_->tokens.parts_per_tick();
+      fresh.generation.store(kElsewhere, std::memory_order_release);
+      fresh.origin.store(at, std::memory_order_release);
+      fresh.start.store(new_start, std::memory_order_release);
+      fresh.c.store(new_c, std::memory_order_release);
+      fresh.p.store(exact_->tokens.parts_per_token(), std::memory_order_release);
+      fresh.burst.store(exact_->tokens.limit(), std::memory_order_release);
+      fresh.capacity.store(static_cast<std::uint64_t>(exact_->tokens.parts_when_full()), std::memory_order_release);
+      fresh.horizon.store(new_c == 0 ? INT64_MAX : (kMostReading - new_start) / new_c, std::memory_order_release);
+      fresh.generation.store(exact_->last_generation, std::memory_order_release);
+      next = exact_->last_generation << kValueBits | (new_start + state.missing_low);
+    }
+    exact_->state = state;
+    std::uint64_t expected = word;
+    if (word_.compare_exchange_strong(expected, next, std::memory_order_acq_rel)) {
+      if (next_index) in_use_.store(*next_index, std::memory_order_release);
+      return decision;
+    }
+    exact_->tokens = old_tokens;  // somebody was charged in between: once more, from the state after that
+    exact_->queue = old_queue;
+  }
+}
+
+Decision Bucket::exact_check(std::uint64_t cost, std::int64_t now, bool take) noexcept {
+  return exact(now, [&](State& state, std::int64_t at, bool& renumbered) {
+    return exact_->on([&](const auto& numbers) {
+      // The first call finds no slot in use: it is written even when nothing is taken.
+      renumbered = take && state.last == algorithm::kNeverSeen && numbers.parts_when_full() <= kMostMissing;
+      State trial = state;
+      const algorithm::Outcome outcome = numbers.decide(trial, at, cost);
+      if (take) state = trial;
+      return decision_of(outcome.verdict, outcome.view);
+    });
+  });
+}
+
+Decision Bucket::exact_peek(std::uint64_t cost, std::int64_t now) const noexcept {
+  return const_cast<Bucket*>(this)->exact_check(cost, now, false);  // NOLINT(cppcoreguidelines-pro-type-const-cast)
+}
+
+Bucket::Granted Bucket::exact_acquire_up_to(std::uint64_t most, std::int64_t now) noexcept {
+  std::uint64_t granted = 0;
+  const Decision decision = exact(now, [&](State& state, std::int64_t at, bool& /*renumbered*/) {
+    return exact_->on([&](const auto& numbers) {
+      granted = std::min(most, numbers.view(state, at).remaining);
+      const algorithm::Outcome outcome = numbers.decide(state, at, granted);
+      return decision_of(outcome.verdict, outcome.view);
+    });
+  });
+  return {granted, decision};
+}
+
+Decision Bucket::refund(std::uint64_t cost, std::int64_t now) noexcept {
+  return exact(now, [&](State& state, std::int64_t at, bool& /*renumbered*/) {
+    return exact_->on([&](const auto& numbers) {
+      numbers.refund(state, at, cost);
+      return decision_of(numbers.judge(state, at, 0), numbers.view(state, at));
+    });
+  });
+}
+
+Decision Bucket::settle(std::uint64_t reserved, std::uint64_t actual, std::int64_t now) noexcept {
+  return exact(now, [&](State& state, std::int64_t at, bool& /*renumbered*/) {
+    return exact_->on([&](const auto& numbers) {
+      numbers.settle(state, at, reserved, actual);
+      return decision_of(numbers.judge(state, at, 0), numbers.view(state, at));
+    });
+  });
+}
+
+Decision Bucket::penalize(std::uint64_t cost, std::int64_t now) noexcept {
+  return exact(now, [&](State& state, std::int64_t at, bool& /*renumbered*/) {
+    return exact_->on([&](const auto& numbers) {
+      numbers.penalize(state, at, cost);
+      return decision_of(numbers.judge(state, at, 0), numbers.view(state, at));
+    });
+  });
+}
+
+Decision Bucket::reset(std::int64_t now) noexcept {
+  return exact(now, [&](State& state, std::int64_t at, bool& /*renumbered*/) {
+    state = {};
+    return exact_->on(
+        [&](const auto& numbers) { return decision_of(numbers.judge(state, at, 0), numbers.view(state, at)); });
+  });
+}
+
+Decision Bucket::set_limit(const Numbers& numbers, std::int64_t now) {
+  require_valid(limit_of(kind_, numbers));
+  return exact(now, [&](State& state, std::int64_t at, bool& renumbered) {
+    const Exact next(kind_, numbers);
+    renumbered = next.tokens != exact_->tokens;
+    if (kind_ == Kind::tokens) {
+      next.tokens.convert(state, exact_->tokens, at);
+    } else {
+      next.queue.convert(state, exact_->queue, at);
+    }
+    exact_->tokens = next.tokens;
+    exact_->queue = next.queue;
+    return exact_->on(
+        [&](const auto& now_valid) { return decision_of(now_valid.judge(state, at, 0), now_valid.view(state, at)); });
+  });
+}
+
+}  // namespace sluice::internal

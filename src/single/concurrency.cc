@@ -1,0 +1,95 @@
+#include "sluice/concurrency.h"
+
+#include <mutex>
+
+#include "algorithm/concurrency.h"
+#include "single/decision_of.h"
+#include "sluice/internal/bucket.h"
+#include "sluice/limit.h"
+
+namespace sluice {
+
+namespace {
+
+algorithm::Concurrency made(const Concurrency::Numbers& numbers) {
+  internal::require_valid({.algorithm = Algorithm::concurrency, .rate = numbers.rate, .ttl = numbers.ttl});
+  return {numbers.rate, numbers.ttl.count()};
+}
+
+Time steady() { return {.steady = internal::steady_now(), .utc = 0}; }
+
+}  // namespace
+
+struct Concurrency::State {
+  explicit State(const Numbers& of) : numbers(made(of)) {}
+
+  [[nodiscard]] Decision view(Time now) const { return internal::decision_of({}, numbers.view(state, now.steady)); }
+
+  std::mutex mutex;
+  algorithm::Concurrency numbers;
+  algorithm::Concurrency::State state;
+};
+
+Concurrency::Concurrency(const Numbers& numbers) : state_(std::make_unique<State>(numbers)) {}
+Concurrency::~Concurrency() = default;
+
+Concurrency::Lease Concurrency::try_acquire(std::uint64_t cost, Time now) {
+  const std::scoped_lock lock(state_->mutex);
+  const algorithm::Verdict verdict = state_->numbers.judge(state_->state, now.steady, cost);
+  const std::uint64_t id = verdict.fits ? state_->numbers.take(state_->state, now.steady, cost) : 0;
+  return {id == 0 ? nullptr : this, id,
+          internal::decision_of(verdict, state_->numbers.view(state_->state, now.steady))};
+}
+Concurrency::Lease Concurrency::try_acquire(std::uint64_t cost) { return try_acquire(cost, steady()); }
+
+Decision Concurrency::peek(std::uint64_t cost, Time now) const {
+  const std::scoped_lock lock(state_->mutex);
+  const algorithm::Outcome outcome = state_->numbers.peek(state_->state, now.steady, cost);
+  return internal::decision_of(outcome.verdict, outcome.view);
+}
+Decision Concurrency::peek(std::uint64_t cost) const { return peek(cost, steady()); }
+
+bool Concurrency::release(std::uint64_t id, Time now) noexcept {
+  const std::scoped_lock lock(state_->mutex);
+  return state_->numbers.release(state_->state, now.steady, id);
+}
+bool Concurrency::release(std::uint64_t id) noexcept { return release(id, steady()); }
+
+Decision Concurrency::set_limit(const Numbers& numbers, Time now) {
+  const algorithm::Concurrency next = made(numbers);
+  const std::scoped_lock lock(state_->mutex);
+  next.convert(state_->state, state_->numbers, now.steady);
+  state_->numbers = next;
+  return state_->view(now);
+}
+Decision Concurrency::set_limit(const Numbers& numbers) { return set_limit(numbers, steady()); }
+
+Decision Concurrency::reset(Time now) {
+  const std::scoped_lock lock(state_->mutex);
+  algorithm::Concurrency::reset(state_->state);
+  return state_->view(now);
+}
+Decision Concurrency::reset() { return reset(steady()); }
+
+Concurrency::Lease& Concurrency::Lease::operator=(Lease&& other) noexcept {
+  if (this != &other) {
+    release();
+    owner_ = std::exchange(other.owner_, nullptr);
+    id_ = other.id_;
+    decision_ = other.decision_;
+  }
+  return *this;
+}
+Concurrency::Lease::~Lease() { release(); }
+
+bool Concurrency::Lease::release(Time now) noexcept {
+  return owner_ != nullptr && std::exchange(owner_, nullptr)->release(id_, now);
+}
+bool Concurrency::Lease::release() noexcept { return owner_ != nullptr && release(steady()); }
+
+std::uint64_t Concurrency::Lease::detach() noexcept {
+  owner_ = nullptr;
+  return id_;
+}
+
+}  // namespace sluice

@@ -1,12 +1,9 @@
 #include "store/memory/memory_store.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <bit>
 #include <cassert>
 #include <mutex>
-#include <new>
 #include <vector>
 
 #include "store/admission.h"
@@ -23,8 +20,7 @@ using memory::LiveLimit;
 using memory::Record;
 using memory::Shard;
 
-constexpr std::uint64_t kKeysPerShard = 2'048;
-constexpr std::size_t kPage = 4'096;
+constexpr std::uint64_t kKeysPerShard = 4'096;
 
 bool is_fresh(const CompiledLimit::State& state) { return state.last == algorithm::kNeverSeen; }
 
@@ -41,23 +37,15 @@ MemoryStore::MemoryStore(std::uint64_t max_keys) {
   assert(max_keys >= 1 && max_keys <= kMostKeys);
   const auto shards = static_cast<std::uint32_t>(std::bit_floor(std::max<std::uint64_t>(1, max_keys / kKeysPerShard)));
   const auto capacity = static_cast<std::uint32_t>(max_keys / shards);
-  // Whole pages each, so that a shard can give its own back.
-  const std::size_t stride = (capacity * sizeof(Record) + kPage - 1) / kPage * kPage;
+  arena_ = std::make_unique<memory::SlotArena>(shards, Shard::most_slots(capacity));
   shards_ = std::make_unique<Shard[]>(shards);
   shard_mask_ = shards - 1;
-  memory_size_ = stride * shards;
-  memory_ = ::mmap(nullptr, memory_size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory_ == MAP_FAILED) throw std::bad_alloc();
   for (std::uint32_t i = 0; i < shards; ++i) {
-    void* records = static_cast<char*>(memory_) + i * stride;
-    shards_[i].init(static_cast<Record*>(records), capacity, static_cast<std::uint32_t>(hash_(i, "eviction")));
+    shards_[i].init(*arena_, i, capacity, static_cast<std::uint32_t>(hash_(i, "eviction")));
   }
 }
 
-MemoryStore::~MemoryStore() {
-  shards_.reset();
-  ::munmap(memory_, memory_size_);
-}
+MemoryStore::~MemoryStore() = default;
 
 Progress MemoryStore::check(Check& check, Time now) {
   if (check.charges.size() == 1) {
@@ -79,6 +67,7 @@ void MemoryStore::check_one(const Charge& charge, Decision& decision, bool& admi
     const std::uint64_t hash = hash_(limit->id, charge.key);
     const auto slot_hash = static_cast<std::uint32_t>(hash);
     Shard& shard = shards_[shard_of(hash)];
+    shard.prefetch(slot_hash);  // the lock's fence would keep the load from starting before it
     algorithm::Outcome outcome;
     {
       const std::scoped_lock lock(shard);
@@ -103,7 +92,7 @@ struct MemoryStore::Step {
   const LiveLimit* limit = nullptr;  // null: cannot be judged
   std::uint32_t shard = 0;
   std::uint32_t hash = 0;
-  std::uint32_t record = Shard::kNone;
+  std::uint32_t slot = Shard::kNone;
   std::int64_t instant = 0;
   CompiledLimit::State state;
   Verdict verdict;
@@ -146,18 +135,15 @@ void MemoryStore::check_many(Check& check, Time now) {
     const std::uint64_t hash = hash_(step.limit->id, charge.key);
     step.hash = static_cast<std::uint32_t>(hash);
     step.shard = shard_of(hash);
-    shards_[step.shard].prefetch();
+    shards_[step.shard].prefetch(step.hash);
     shard_numbers.push_back(step.shard);
   }
 
   Admission admission;
   const Locks locks(shards_.get(), shard_numbers);
-  for (const Step& step : steps) {
-    if (step.limit != nullptr) shards_[step.shard].prefetch_index(step.hash);
-  }
   for (std::size_t i = 0; i < count; ++i) {
     Step& step = steps[i];
-    if (step.limit != nullptr) step.record = shards_[step.shard].find(step.hash, *step.limit, check.charges[i].key);
+    if (step.limit != nullptr) step.slot = shards_[step.shard].find(step.hash, *step.limit, check.charges[i].key);
   }
   for (std::size_t i = 0; i < count; ++i) {
     Step& step = steps[i];
@@ -167,10 +153,10 @@ void MemoryStore::check_many(Check& check, Time now) {
       admission.add(charge.enforcement, check.decisions[i].allowed);
       continue;
     }
-    if (step.record != Shard::kNone) {
+    if (step.slot != Shard::kNone) {
       Shard& shard = shards_[step.shard];
-      shard.bring_up_to_date(step.record, *step.limit, step.instant);
-      step.state = shard[step.record].state;
+      shard.bring_up_to_date(step.slot, *step.limit, step.instant);
+      step.state = shard[step.slot].state;
     }
     step.verdict = step.limit->compiled.judge(step.state, step.instant, charge.cost);
     admission.add(charge.enforcement, step.verdict.fits);
@@ -191,12 +177,12 @@ void MemoryStore::check_many(Check& check, Time now) {
       step.verdict.delay = 0;
     }
     check.decisions[i] = compiled.decision(step.verdict, compiled.view(step.state, step.instant));
-    if (step.record != Shard::kNone) shards_[step.shard][step.record].state = step.state;
+    if (step.slot != Shard::kNone) shards_[step.shard][step.slot].state = step.state;
   }
-  // New keys last: making room for them moves records.
+  // New keys last: they move others.
   for (std::size_t i = 0; i < count; ++i) {
     const Step& step = steps[i];
-    if (step.limit == nullptr || step.record != Shard::kNone || is_fresh(step.state)) continue;
+    if (step.limit == nullptr || step.slot != Shard::kNone || is_fresh(step.state)) continue;
     const std::int64_t life = step.limit->compiled.view(step.state, step.instant).reset_after;
     shards_[step.shard].insert(step.hash, *step.limit, check.charges[i].key, step.state, life, now);
   }
@@ -206,30 +192,24 @@ void MemoryStore::clean_some(Time now) {
   const std::unique_lock cleaner(cleaning_, std::try_to_lock);
   if (!cleaner.owns_lock()) return;
   const std::uint32_t shards = shard_mask_ + 1;
-  const std::int64_t per_shard = std::max<std::int64_t>(1, Shard::kPass / shards);
-  if (!pass_begun_) {
+  const std::int64_t per_shard = std::max<std::int64_t>(1, Shard::kSoon / shards);
+  if (cursor_ == shards || !pass_begun_) {
     pass_begun_ = true;
     pass_start_ = now.steady;
     cursor_ = 0;
   }
-  // The pass should be here by now. A thread with an older clock finds it ahead and does little.
+  // The pass should be here by now. A thread with an older clock finds it ahead and does nothing.
   const std::int64_t elapsed = std::max<std::int64_t>(0, now.steady - pass_start_);
   const auto target = static_cast<std::uint32_t>(std::min<std::int64_t>(shards, elapsed / per_shard + 1));
-  constexpr std::uint32_t step_into_shard = 8;
-  std::uint32_t steps = 0;
-  while (cursor_ < target && steps < kMaxSteps) {
+  for (std::uint32_t looked = 0; cursor_ < target && looked < kMostLooked; ++cursor_) {
+    constexpr std::uint32_t as_slots = 8;  // what going to a shard costs
     Shard& shard = shards_[cursor_];
     const std::scoped_lock lock(shard);
-    const Shard::Swept swept = shard.sweep(now, std::min<std::uint32_t>(256, kMaxSteps - steps));
-    steps += swept.steps + step_into_shard;
-    if (swept.done) ++cursor_;
+    looked += shard.clean(now) + as_slots;
   }
-  std::int64_t due = cursor_ < target ? now.steady : pass_start_ + cursor_ * per_shard;
-  if (cursor_ == shards) {
-    pass_begun_ = false;
-    due = std::max(now.steady, pass_start_ + Shard::kPass);
-  }
-  clean_due_.store(due, std::memory_order_relaxed);
+  const std::int64_t due = cursor_ < target ? now.steady : pass_start_ + cursor_ * per_shard;
+  clean_due_.store(cursor_ == shards ? std::max(now.steady, pass_start_ + Shard::kSoon) : due,
+                   std::memory_order_relaxed);
 }
 
 MemoryStore::Figures MemoryStore::figures() const {
@@ -240,8 +220,9 @@ MemoryStore::Figures MemoryStore::figures() const {
     sum.evicted += shard.evicted();
     sum.expired += shard.expired();
     sum.work += shard.work();
-    sum.bytes += shard.bytes() + sizeof(Shard);
+    sum.bytes += shard.heap_bytes() + sizeof(Shard);
   }
+  sum.bytes += arena_->bytes();
   return sum;
 }
 

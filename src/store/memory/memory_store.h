@@ -9,6 +9,7 @@
 
 #include "store/memory/key_hash.h"
 #include "store/memory/shard.h"
+#include "store/memory/slot_arena.h"
 #include "store/memory/spin_lock.h"
 #include "store/store.h"
 
@@ -17,13 +18,13 @@ namespace sluice::store {
 /// Sharded, bounded, self-cleaning, shared by all threads.
 ///
 /// - One call is one atomic step over all its charges: it locks their shards, in ascending order.
-/// - A key takes 64 bytes and 5 … 11 of index, and its bytes beyond 27 once more.
-/// - Each call may look at some other keys and drop those that equal fresh ones: about half a second after a key does,
-///   its memory is free again, if there are calls. No thread, no timer. One call never does more than kMaxSteps of
-///   that, some ten µs.
+/// - A key takes 75 … 90 bytes, and its own bytes beyond 27 once more.
+/// - Each call may look through a shard and drop the keys in it that equal fresh ones: about half a second after a key
+///   does (at most two and a half, when few do), its memory is free again, if there are calls. No thread, no timer. One
+///   call looks at no more than kMostLooked slots and one shard.
 /// - Never more than max_keys. A full shard drops a key for each new one: see memory::Shard::insert; `evicted` counts
-///   those that were not yet as fresh. As keys spread by hash, a shard of 2 048 … 4 095 keys may be full when about
-///   nine tenths of max_keys are there; below 4 096 max_keys there is one shard and the bound is exact.
+///   those that were not yet as fresh. As keys spread by hash, a shard may be full when 19/20 of max_keys are there;
+///   below 8 192 max_keys there is one shard and the bound is exact.
 /// - A denied or a looking charge (cost 0) makes no key.
 /// - The first call that brings new numbers for a key turns its state into theirs (set_limit).
 /// - A limit that cannot be compiled, which the policy loader refuses, is answered as its on_store_failure says,
@@ -33,21 +34,21 @@ class MemoryStore final : public Store {
  public:
   static constexpr std::uint64_t kDefaultMaxKeys = 10'000'000;
   static constexpr std::uint64_t kMostKeys = 1'000'000'000;
-  static constexpr std::uint32_t kMaxSteps = 1'024;
+  static constexpr std::uint32_t kMostLooked = 1'024;
 
-  /// `max_keys` 1 … kMostKeys. Takes 64 bytes of address space a key and 1/16 byte of memory; memory for keys comes as
-  /// they do. Throws std::bad_alloc when there is no address space for it.
+  /// `max_keys` 1 … kMostKeys. Takes 86 bytes of address space a key; memory comes as keys do. Throws std::bad_alloc
+  /// when there is no address space for it.
   explicit MemoryStore(std::uint64_t max_keys = kDefaultMaxKeys);
   ~MemoryStore();
   MemoryStore(const MemoryStore&) = delete;
   MemoryStore& operator=(const MemoryStore&) = delete;
 
-  /// Any thread. Always answers at once. Cost: two or three cache misses a charge; no allocation but for growing and
-  /// for keys above 27 bytes that are new.
+  /// Any thread. Always answers at once. Cost: one cache miss a charge and some 40 ns; no allocation but for new keys
+  /// of more than 27 bytes.
   [[nodiscard]] Progress check(Check& check, Time now) override;
   void cancel(Check& /*check*/) override {}
 
-  /// Sums over all shards; any thread. The work is what cleaning, dropping and growing have done (see memory::Shard).
+  /// Sums over all shards; any thread. See memory::Shard for `work`.
   struct Figures {
     std::uint64_t keys = 0;
     std::uint64_t evicted = 0;  ///< dropped for want of room, not yet as fresh; never falls
@@ -73,9 +74,8 @@ class MemoryStore final : public Store {
 
   memory::KeyHash hash_;
   std::uint32_t shard_mask_ = 0;
-  std::unique_ptr<memory::Shard[]> shards_;
-  void* memory_ = nullptr;
-  std::size_t memory_size_ = 0;
+  std::unique_ptr<memory::SlotArena> arena_;
+  std::unique_ptr<memory::Shard[]> shards_;  // in the arena, so they go first
 
   alignas(64) std::atomic<std::int64_t> clean_due_{INT64_MIN};  // steady time
   memory::SpinLock cleaning_;                                   // guards the rest

@@ -1,61 +1,72 @@
 #include "store/memory/shard.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
-#include <bit>
 #include <cassert>
-#include <new>
 
 namespace sluice::store::memory {
 namespace {
 
-constexpr std::size_t kPage = 4096;
-constexpr std::uint32_t kRecordsPerPage = kPage / sizeof(Record);
-
-/// A number of records, rounded up to whole pages.
-std::uint32_t whole_pages(std::uint32_t records) {
-  return (records + kRecordsPerPage - 1) / kRecordsPerPage * kRecordsPerPage;
-}
+/// A number of slots, rounded up to whole rows.
+std::uint32_t whole_rows(std::uint32_t slots) { return (slots + Slots::kRow - 1) / Slots::kRow * Slots::kRow; }
 
 }  // namespace
 
 Shard::~Shard() {
-  for (std::uint32_t i = 0; i < size(); ++i) {
-    records_[i].limit->release();
-    records_[i].key.free();
+  for (std::uint32_t slot = 0; slot < used_end(); ++slot) {
+    if (slots_[slot].is_empty()) continue;
+    slots_[slot].limit->release();
+    slots_[slot].key.free();
   }
-  delete[] index_;
 }
 
-void Shard::init(Record* records, std::uint32_t capacity, std::uint32_t seed) noexcept {
-  assert(capacity >= 1 && capacity <= kMaxRecords);
-  records_ = records;
+void Shard::init(SlotArena& arena, std::uint32_t number, std::uint32_t capacity, std::uint32_t seed) noexcept {
+  assert(capacity >= 1);
+  arena_ = &arena;
+  number_ = number;
+  slots_ = arena.slots_of(number);
   capacity_ = capacity;
   random_ = seed | 1U;
 }
 
 void Shard::insert(std::uint32_t hash, const LiveLimit& limit, std::string_view key,
                    const algorithm::CompiledLimit::State& state, std::int64_t life_left, Time now) noexcept {
+  if ((size() == capacity_ || is_full_with(size() + 1)) && may_drop(now)) drop_fresh(now);
   if (size() == capacity_) evict_one(now);
-  if ((size() + 1) * 4 > slots() * 3 && !resize_index(std::max(kSmallestIndex, slots() * 2))) return;
-  const std::uint32_t number = size();
-  touch(number + 1);
-  auto* record = new (&records_[number]) Record;
-  if (!record->key.set(key)) return;
-  record->state = state;
-  record->limit = &limit;
-  record->hash = hash;
+  if (is_full_with(size() + 1)) spread(slots_for(size() + 1));
+  Record record;
+  if (!record.key.set(key)) return;
+  record.state = state;
+  record.limit = &limit;
+  record.hash = hash;
+  while (!try_insert(record)) {  // so many hashes fall together at the end
+    if (slots() < slots_for(size() + 1)) {
+      spread(slots_for(size() + 1));
+    } else {
+      evict_one(now);
+    }
+  }
   limit.share();
-  place((hash & kTag) | (number + 1));
   bump(size_, 1);
-  bump(work_, 1);
-  bump(bytes_, record->key.heap_bytes());
+  bump(heap_bytes_, record.key.heap_bytes());
   if (life_left != algorithm::kNever) soonest_ = std::min(soonest_, now.steady + life_left);
 }
 
-void Shard::convert(std::uint32_t record, const LiveLimit& limit, std::int64_t instant) noexcept {
-  Record& converted = records_[record];
+/// False when the run at its place reaches the end of the slots.
+bool Shard::try_insert(const Record& record) noexcept {
+  std::uint32_t place = home_of(record.hash, slots());
+  while (!slots_[place].is_empty() && slots_[place].hash <= record.hash) ++place;
+  std::uint32_t hole = place;
+  while (!slots_[hole].is_empty()) ++hole;
+  if (hole == end()) return false;
+  take(hole + 1);
+  shift_right(place, hole, 1);
+  slots_[place] = record;
+  bump(work_, hole - place + 1);
+  return true;
+}
+
+void Shard::convert(std::uint32_t slot, const LiveLimit& limit, std::int64_t instant) noexcept {
+  Record& converted = slots_[slot];
   limit.compiled.convert(converted.state, converted.limit->compiled, instant);
   limit.share();
   converted.limit->release();
@@ -63,140 +74,140 @@ void Shard::convert(std::uint32_t record, const LiveLimit& limit, std::int64_t i
   soonest_ = INT64_MIN;  // it may go sooner than its old numbers said
 }
 
-std::uint32_t Shard::slot_of(std::uint32_t record) const noexcept {
-  const std::uint32_t hash = records_[record].hash;
-  const std::uint32_t entry = (hash & kTag) | (record + 1);
-  std::uint32_t slot = hash >> shift_;
-  while (index_[slot] != entry) slot = (slot + 1) & mask();
-  return slot;
-}
-
-void Shard::place(std::uint32_t entry) noexcept {
-  std::uint32_t slot = entry >> shift_;
-  while (index_[slot] != 0) slot = (slot + 1) & mask();
-  index_[slot] = entry;
-}
-
-bool Shard::resize_index(std::uint32_t new_slots) noexcept {
-  assert(std::has_single_bit(new_slots) && new_slots > size());
-  auto* fresh = new (std::nothrow) std::uint32_t[new_slots]();
-  if (fresh == nullptr) return false;
-  const std::uint32_t old_slots = slots();
-  std::uint32_t* old = index_;
-  index_ = fresh;
-  shift_ = 32U - static_cast<std::uint32_t>(std::countr_zero(new_slots));
-  for (std::uint32_t i = 0; i < old_slots; ++i) {
-    if (old[i] != 0) place(old[i]);
-  }
-  delete[] old;
-  bump(work_, old_slots);
-  bump(bytes_, (std::size_t{new_slots} - old_slots) * sizeof(std::uint32_t));
-  return true;
-}
-
-void Shard::erase(std::uint32_t record) noexcept {
-  // Close the gap in the index: what would not be found behind a hole moves into it.
-  std::uint32_t hole = slot_of(record);
-  for (std::uint32_t slot = (hole + 1) & mask(); index_[slot] != 0; slot = (slot + 1) & mask()) {
-    const std::uint32_t home = index_[slot] >> shift_;
-    if (((slot - home) & mask()) < ((slot - hole) & mask())) continue;
-    index_[hole] = index_[slot];
-    hole = slot;
-  }
-  index_[hole] = 0;
-
-  Record& gone = records_[record];
-  bump(bytes_, 0 - gone.key.heap_bytes());
+void Shard::erase(std::uint32_t slot) noexcept {
+  Record& gone = slots_[slot];
+  bump(heap_bytes_, 0 - gone.key.heap_bytes());
   gone.key.free();
   gone.limit->release();
-  const std::uint32_t last = size() - 1;
-  if (record != last) {
-    index_[slot_of(last)] = (records_[last].hash & kTag) | (record + 1);
-    gone = records_[last];
-  }
   bump(size_, -1);
+  // Those behind it come nearer to their homes, up to the first that is at home.
+  std::uint32_t next = slot + 1;
+  for (; !slots_[next].is_empty() && home_of(slots_[next].hash, slots()) < next; ++next)
+    slots_[next - 1] = slots_[next];
+  slots_[next - 1].limit = nullptr;
+  bump(work_, next - slot);
 }
 
 void Shard::evict_one(Time now) noexcept {
-  const std::uint32_t candidates = size() <= kExact ? size() : kSample;
-  std::uint32_t victim = 0;
+  std::uint32_t victim = kNone;
   std::int64_t least = algorithm::kNever;
-  for (std::uint32_t i = 0; i < candidates; ++i) {
-    const std::uint32_t one = size() <= kExact ? i : draw();
-    const std::int64_t left = records_[one].life_left(now);
-    if (i != 0 && left >= least) continue;
-    victim = one;
+  const auto consider = [&](std::uint32_t slot) {
+    const std::int64_t left = slots_[slot].life_left(now);
+    if (victim != kNone && left >= least) return;
+    victim = slot;
     least = left;
-    if (left <= 0) break;
+  };
+  std::uint32_t looked = 0;
+  if (size() <= kExact) {
+    for (; looked < used_end(); ++looked) {
+      if (!slots_[looked].is_empty()) consider(looked);
+    }
+  } else {
+    for (std::uint32_t found = 0; found < kSample && (victim == kNone || least > 0); ++looked) {
+      const std::uint32_t slot = draw(used_end());
+      if (slots_[slot].is_empty()) continue;
+      consider(slot);
+      ++found;
+    }
   }
-  bump(work_, candidates);
+  bump(work_, looked);
   bump(least <= 0 ? expired_ : evicted_, 1);
   erase(victim);
 }
 
-Shard::Swept Shard::sweep(Time now, std::uint32_t budget) noexcept {
-  Swept swept;
-  if (hand_ == 0) {
-    if (size() == 0 || now.steady < std::max(soonest_, rest_until_)) return swept;
-    hand_ = size();
-    soonest_ = algorithm::kNever;
-    pass_seen_ = 0;
-    pass_due_ = 0;
-  }
-  hand_ = std::min(hand_, size());
-  while (hand_ > 0 && swept.steps < budget) {
-    --hand_;
-    ++pass_seen_;
-    ++swept.steps;
-    const std::int64_t left = records_[hand_].life_left(now);
+/// Drops every record that equals a fresh one.
+void Shard::drop_fresh(Time now) noexcept {
+  soonest_ = algorithm::kNever;
+  std::uint32_t due = 0;
+  const std::uint32_t seen = used_end();
+  const std::uint32_t before = size();
+  for (std::uint32_t slot = seen; slot-- > 0;) {
+    if (slots_[slot].is_empty()) continue;
+    const std::int64_t left = slots_[slot].life_left(now);
     if (left <= 0) {
-      erase(hand_);  // the last record, seen already, takes its place
+      erase(slot);  // what comes into its place has been seen
       bump(expired_, 1);
-      ++pass_due_;
-      swept.steps += 4;
+      ++due;
     } else if (left != algorithm::kNever) {
       soonest_ = std::min(soonest_, now.steady + left);
-      if (left <= kPass) ++pass_due_;
+      if (left <= kSoon) ++due;
     }
   }
-  bump(work_, swept.steps);
-  swept.done = hand_ == 0;
-  if (swept.done) {
-    if (pass_due_ * 16 < pass_seen_) rest_until_ = now.steady + kRest;
-    give_back();
-  }
-  return swept;
+  bump(work_, seen);
+  if (std::uint64_t{due} * 16 < before) rest_until_ = now.steady + kRest;
 }
 
-void Shard::touch(std::uint32_t records) noexcept {
-  if (records <= touched_) return;
-  const std::uint32_t pages = whole_pages(records);
-  bump(bytes_, std::size_t{pages - touched_} * sizeof(Record));
-  touched_ = pages;
+/// Lays the records out over another number of slots, in place.
+void Shard::spread(std::uint32_t new_slots) noexcept {
+  // First all to the right, without gaps. How far does not matter much, as long as nobody's place is to the right of
+  // where it waits.
+  constexpr std::uint32_t slack = 8;
+  const std::uint32_t old_end = used_end();
+  std::uint32_t past = std::max(old_end, new_slots + slack);
+  take(past);
+  std::uint32_t waiting = past;
+  for (std::uint32_t slot = old_end; slot-- > 0;) {
+    if (slots_[slot].is_empty()) continue;
+    --waiting;
+    if (waiting != slot) slots_[waiting] = slots_[slot];
+  }
+  bump(work_, past);
+
+  slot_count_.store(new_slots, std::memory_order_relaxed);
+  std::uint32_t next = 0;  // slots before it are done
+  for (; waiting < past; ++waiting) {
+    std::uint32_t place = std::max(next, home_of(slots_[waiting].hash, new_slots));
+    if (place > waiting) {
+      // The last ones come to lie in the tail: make room before them.
+      const std::uint32_t shift = place - waiting;
+      take(past + shift);
+      shift_right(waiting, past, shift);
+      waiting += shift;
+      past += shift;
+    }
+    for (; next < place; ++next) slots_[next].limit = nullptr;
+    if (place != waiting) slots_[place] = slots_[waiting];
+    next = place + 1;
+  }
+  for (; next < past; ++next) slots_[next].limit = nullptr;
+}
+
+std::uint32_t Shard::clean(Time now) noexcept {
+  if (size() == 0 || !may_drop(now)) return 1;
+  const std::uint32_t seen = used_end();
+  drop_fresh(now);
+  if (slots() > slots_for(kExact) && size() * 2 < slots()) spread(slots_for(size()));
+  give_back();
+  return seen;
+}
+
+/// Moves the records of [from, past) to the right.
+void Shard::shift_right(std::uint32_t from, std::uint32_t past, std::uint32_t by) noexcept {
+  for (std::uint32_t slot = past; slot-- > from;) slots_[slot + by] = slots_[slot];
+}
+
+/// Makes sure that the rows of so many slots are in use.
+void Shard::take(std::uint32_t slots) noexcept {
+  if (slots <= taken_) return;
+  const std::uint32_t rows = whole_rows(slots);
+  arena_->take(number_, taken_ / Slots::kRow, rows / Slots::kRow);
+  taken_ = rows;
 }
 
 void Shard::give_back() noexcept {
-  const std::uint32_t kept = whole_pages(size());
-  if (touched_ > kept + kept / 8) {
-    // The range is whole pages of this shard alone: the store lays shards out so.
-    ::madvise(records_ + kept, std::size_t{touched_ - kept} * sizeof(Record), MADV_DONTNEED);
-    bump(bytes_, 0 - std::size_t{touched_ - kept} * sizeof(Record));
-    touched_ = kept;
-  }
-  if (size() == 0) {
-    bump(bytes_, 0 - slots() * sizeof(std::uint32_t));
-    delete[] index_;
-    index_ = nullptr;
-  } else if (slots() > kSmallestIndex && size() * 6 < slots()) {
-    static_cast<void>(resize_index(std::max(kSmallestIndex, std::bit_ceil(size() * 2))));
-  }
+  std::uint32_t past = used_end();
+  while (past > 0 && slots_[past - 1].is_empty()) --past;
+  const std::uint32_t kept = whole_rows(past);
+  if (taken_ <= kept + kept / 8) return;
+  arena_->give_up(number_, kept / Slots::kRow, taken_ / Slots::kRow);
+  taken_ = kept;
 }
 
-std::uint32_t Shard::draw() noexcept {
+std::uint32_t Shard::draw(std::uint32_t below) noexcept {
   random_ ^= random_ << 13U;  // xorshift32 (Marsaglia)
   random_ ^= random_ >> 17U;
   random_ ^= random_ << 5U;
-  return static_cast<std::uint32_t>(std::uint64_t{random_} * size() >> 32U);
+  return static_cast<std::uint32_t>(std::uint64_t{random_} * below >> 32U);
 }
 
 }  // namespace sluice::store::memory

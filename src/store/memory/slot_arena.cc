@@ -1,0 +1,59 @@
+#include "store/memory/slot_arena.h"
+
+#include <sys/mman.h>
+
+#include <bit>
+#include <mutex>
+#include <new>
+
+namespace sluice::store::memory {
+namespace {
+
+constexpr std::size_t kPage = 4'096;
+constexpr std::size_t kHugePage = std::size_t{2} << 20U;
+/// Below this a store is better off with small pages.
+constexpr std::size_t kLeastForHugePages = 4 * kHugePage;
+
+}  // namespace
+
+SlotArena::SlotArena(std::uint32_t shards, std::uint32_t slots_per_shard) : shards_(shards) {
+  const std::size_t rows = (slots_per_shard + Slots::kRow - 1) / Slots::kRow;
+  const std::size_t size = rows * shards * Slots::kRowBytes;
+  const bool huge = size >= kLeastForHugePages;
+  block_ = huge ? kHugePage : kPage;
+  const std::size_t blocks = (size + block_ - 1) / block_;
+  rows_in_use_ = std::make_unique<std::uint32_t[]>(blocks);
+  mapping_size_ = (blocks + 1) * block_;
+  mapping_ = ::mmap(nullptr, mapping_size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (mapping_ == MAP_FAILED) throw std::bad_alloc();
+  void* aligned = mapping_;
+  std::size_t space = mapping_size_;
+  base_ = static_cast<std::byte*>(std::align(block_, blocks * block_, aligned, space));
+  if (huge) ::madvise(base_, blocks * block_, MADV_HUGEPAGE);  // a wish: without it there are small pages
+}
+
+SlotArena::~SlotArena() { ::munmap(mapping_, mapping_size_); }
+
+Slots SlotArena::slots_of(std::uint32_t shard) const noexcept {
+  const auto row_shift = static_cast<std::uint32_t>(std::countr_zero(shards_ * Slots::kRowBytes));
+  return {base_ + shard * Slots::kRowBytes, row_shift};
+}
+
+void SlotArena::take(std::uint32_t shard, std::uint32_t from_row, std::uint32_t to_row) noexcept {
+  const std::scoped_lock lock(lock_);
+  for (std::uint32_t row = from_row; row < to_row; ++row) {
+    if (rows_in_use_[block_of(shard, row)]++ == 0) blocks_in_use_.fetch_add(1, std::memory_order_relaxed);
+  }
+}
+
+void SlotArena::give_up(std::uint32_t shard, std::uint32_t from_row, std::uint32_t to_row) noexcept {
+  const std::scoped_lock lock(lock_);
+  for (std::uint32_t row = from_row; row < to_row; ++row) {
+    const std::size_t block = block_of(shard, row);
+    if (--rows_in_use_[block] != 0) continue;
+    blocks_in_use_.fetch_sub(1, std::memory_order_relaxed);
+    ::madvise(base_ + block * block_, block_, MADV_DONTNEED);
+  }
+}
+
+}  // namespace sluice::store::memory

@@ -74,12 +74,16 @@ void Shard::convert(std::uint32_t slot, const LiveLimit& limit, std::int64_t ins
   soonest_ = INT64_MIN;  // it may go sooner than its old numbers said
 }
 
-void Shard::erase(std::uint32_t slot) noexcept {
-  Record& gone = slots_[slot];
-  bump(heap_bytes_, 0 - gone.key.heap_bytes());
-  gone.key.free();
-  gone.limit->release();
+/// Gives up what a record holds besides its slot.
+void Shard::drop(Record& record) noexcept {
+  bump(heap_bytes_, 0 - record.key.heap_bytes());
+  record.key.free();
+  record.limit->release();
   bump(size_, -1);
+}
+
+void Shard::erase(std::uint32_t slot) noexcept {
+  drop(slots_[slot]);
   // Those behind it come nearer to their homes, up to the first that is at home.
   std::uint32_t next = slot + 1;
   for (; !slots_[next].is_empty() && home_of(slots_[next].hash, slots()) < next; ++next)
@@ -156,10 +160,15 @@ void Shard::spread(std::uint32_t new_slots) noexcept {
   slot_count_.store(new_slots, std::memory_order_relaxed);
   std::uint32_t next = 0;  // slots before it are done
   for (; waiting < past; ++waiting) {
-    std::uint32_t place = std::max(next, home_of(slots_[waiting].hash, new_slots));
-    if (place > waiting) {
-      // The last ones come to lie in the tail: make room before them.
-      const std::uint32_t shift = place - waiting;
+    const std::uint32_t place = std::max(next, home_of(slots_[waiting].hash, new_slots));
+    const std::uint32_t shift = place > waiting ? place - waiting : 0;
+    if (place >= end() || past + shift > most_slots(capacity_)) {
+      // As likely as that hashes fall together by the hundred: the tail does not hold them all.
+      drop(slots_[waiting]);
+      bump(evicted_, 1);
+      continue;
+    }
+    if (shift != 0) {  // the last ones come to lie in the tail: make room before them
       take(past + shift);
       shift_right(waiting, past, shift);
       waiting += shift;

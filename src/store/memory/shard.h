@@ -27,7 +27,7 @@ class alignas(64) Shard {
  public:
   static constexpr std::uint32_t kNone = UINT32_MAX;
   /// Room behind the last home, for records that don't find a place before it.
-  static constexpr std::uint32_t kTail = 48;
+  static constexpr std::uint32_t kTail = 96;
   /// Slots that a shard of so many records at most may come to use.
   [[nodiscard]] static constexpr std::uint32_t most_slots(std::uint32_t capacity) {
     return slots_for(capacity) + kTail;
@@ -113,6 +113,7 @@ class alignas(64) Shard {
   void convert(std::uint32_t slot, const LiveLimit& limit, std::int64_t instant) noexcept;
   [[nodiscard]] bool try_insert(const Record& record) noexcept;
   void erase(std::uint32_t slot) noexcept;
+  void drop(Record& record) noexcept;
   void evict_one(Time now) noexcept;
   void drop_fresh(Time now) noexcept;
   void spread(std::uint32_t new_slots) noexcept;

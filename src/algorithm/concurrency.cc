@@ -50,7 +50,7 @@ Verdict Concurrency::judge(const State& state, std::int64_t now, std::uint64_t c
   std::span<const State::Lease> leases = std::span(state.leases_).subspan(state.first_);
   if (!state.by_end_) {
     sorted.assign(leases.begin(), leases.end());
-    std::ranges::stable_sort(sorted, {}, &State::Lease::end);
+    std::ranges::sort(sorted, {}, &State::Lease::end);
     leases = sorted;
   }
   std::int64_t end = now;

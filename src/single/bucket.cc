@@ -47,8 +47,8 @@ struct Bucket::Exact {
   Kind kind;
   algorithm::TokenBucket tokens;
   algorithm::LeakyBucket queue;
-  State state;                        // when the word is `elsewhere`
-  std::uint64_t last_generation = 0;  // of a slot
+  State state;                   // when the word is `elsewhere`
+  std::uint64_t generation = 0;  // of the slot written last
 };
 
 Bucket::Bucket(Kind kind, const Numbers& numbers) : kind_(kind) {
@@ -64,7 +64,7 @@ Decision Bucket::exact(std::int64_t now, Change change) noexcept {
   const std::scoped_lock lock(exact_->mutex);
   for (;;) {
     const std::uint64_t word = word_.load(std::memory_order_acquire);
-    const bool elsewhere = word >> kValueBits == kElsewhere;
+    const bool elsewhere = word == kElsewhere;
     const std::uint32_t index = in_use_.load(std::memory_order_relaxed);
     const Slot& slot = slots_[index];
     const std::int64_t origin = slot.origin.load(std::memory_order_relaxed);
@@ -95,7 +95,7 @@ Decision Bucket::exact(std::int64_t now, Change change) noexcept {
     }
     const bool fits = state.missing_high == 0 && state.missing_low <= kMostMissing &&
                       exact_->tokens.parts_when_full() <= kMostMissing;
-    std::uint64_t next = kElsewhere << kValueBits;
+    std::uint64_t next = kElsewhere;
     std::optional<std::uint32_t> next_index;
     if (fits && !elsewhere && !renumbered &&
         algorithm::ticks_between(origin, at) <= slot.horizon.load(std::memory_order_relaxed)) {
@@ -110,9 +110,10 @@ Decision Bucket::exact(std::int64_t now, Change change) noexcept {
       }
       next_index = index ^ 1U;
       Slot& fresh = slots_[*next_index];
-      exact_->last_generation = (exact_->last_generation + 1) % kGenerations;
+      exact_->generation = (exact_->generation + 1) % kGenerations;
+      const std::uint64_t generation = exact_->generation << kValueBits;
       const std::uint64_t new_c = exact_->tokens.parts_per_tick();
-      fresh.generation.store(kElsewhere, std::memory_order_release);
+      fresh.generation.store(kNone, std::memory_order_release);
       fresh.origin.store(at, std::memory_order_release);
       fresh.start.store(new_start, std::memory_order_release);
       fresh.c.store(new_c, std::memory_order_release);
@@ -120,8 +121,8 @@ Decision Bucket::exact(std::int64_t now, Change change) noexcept {
       fresh.burst.store(exact_->tokens.limit(), std::memory_order_release);
       fresh.capacity.store(static_cast<std::uint64_t>(exact_->tokens.parts_when_full()), std::memory_order_release);
       fresh.horizon.store(new_c == 0 ? INT64_MAX : (kMostReading - new_start) / new_c, std::memory_order_release);
-      fresh.generation.store(exact_->last_generation, std::memory_order_release);
-      next = exact_->last_generation << kValueBits | (new_start + state.missing_low);
+      fresh.generation.store(generation, std::memory_order_release);
+      next = generation | (new_start + state.missing_low);
     }
     exact_->state = state;
     std::uint64_t expected = word;

@@ -1,6 +1,7 @@
 // The one limiter behind TokenBucket and LeakyBucket: a bucket in one 64-bit word. Not for use outside of this library.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -84,14 +85,15 @@ class Bucket {
   // The bits of the word: 6 of generation, 58 of value. Readings stay below 2^57 and missing parts below 2^56.
   static constexpr unsigned kValueBits = 58;
   static constexpr std::uint64_t kValueMask = (std::uint64_t{1} << kValueBits) - 1;
-  static constexpr std::uint64_t kGenerations = 63;  // the generations of slots; the word has one more
-  static constexpr std::uint64_t kElsewhere = kGenerations;
+  static constexpr std::uint64_t kGenerations = 62;                              // of slots in use, counted round
+  static constexpr std::uint64_t kElsewhere = (kGenerations + 1) << kValueBits;  // the word when it isn't in use
+  static constexpr std::uint64_t kNone = kGenerations << kValueBits;             // a slot not in use
   static constexpr std::uint64_t kMostReading = std::uint64_t{1} << 57U;
   static constexpr std::uint64_t kMostMissing = std::uint64_t{1} << 56U;
 
   struct alignas(64) Slot {
-    std::atomic<std::uint64_t> generation{kElsewhere - 1};
-    std::atomic<std::uint64_t> horizon{0};  // ns after origin up to which readings fit
+    std::atomic<std::uint64_t> generation{kNone};  // in the place it has in the word
+    std::atomic<std::uint64_t> horizon{0};         // ns after origin up to which readings fit
     std::atomic<std::int64_t> origin{0};
     std::atomic<std::uint64_t> start{0};
     std::atomic<std::uint64_t> c{0};
@@ -104,7 +106,7 @@ class Bucket {
   struct Look {
     bool fits_word = false;
     std::uint64_t word = 0;
-    std::uint64_t reading = 0;
+    std::uint64_t full_at = 0;  // as a word
     std::uint64_t missing = 0;
     std::uint64_t c = 0;
     std::uint64_t p = 1;
@@ -133,21 +135,21 @@ class Bucket {
         static_cast<std::uint64_t>(now) - static_cast<std::uint64_t>(slot.origin.load(std::memory_order_acquire));
     const std::uint64_t horizon = slot.horizon.load(std::memory_order_acquire);
     look.c = slot.c.load(std::memory_order_acquire);
-    look.reading = slot.start.load(std::memory_order_acquire) + elapsed * look.c;
+    const std::uint64_t reading = slot.start.load(std::memory_order_acquire) + elapsed * look.c;
     look.p = slot.p.load(std::memory_order_acquire);
     look.burst = slot.burst.load(std::memory_order_acquire);
     look.capacity = slot.capacity.load(std::memory_order_acquire);
     look.word = word_.load(std::memory_order_acquire);
-    look.fits_word = look.word >> kValueBits == generation && elapsed <= horizon;
-    const std::uint64_t full_at = look.word & kValueMask;
-    look.missing = full_at > look.reading ? full_at - look.reading : 0;
+    look.fits_word = (look.word ^ generation) <= kValueMask && elapsed <= horizon;
+    // Of one generation, words compare like values.
+    look.full_at = std::max(look.word, generation + reading);
+    look.missing = look.full_at - (generation + reading);
     return look;
   }
 
   bool swap(const Look& look, std::uint64_t cost) noexcept {
     std::uint64_t expected = look.word;
-    const std::uint64_t full_at = look.reading + look.missing + cost * look.p;
-    return word_.compare_exchange_weak(expected, (look.word & ~kValueMask) | full_at, std::memory_order_acq_rel,
+    return word_.compare_exchange_weak(expected, look.full_at + cost * look.p, std::memory_order_acq_rel,
                                        std::memory_order_relaxed);
   }
 
@@ -177,7 +179,7 @@ class Bucket {
   const Kind kind_;
   std::unique_ptr<Exact> exact_;
   std::atomic<std::uint32_t> in_use_{0};
-  alignas(64) std::atomic<std::uint64_t> word_{kElsewhere << kValueBits};
+  alignas(64) std::atomic<std::uint64_t> word_{kElsewhere};
   static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
   std::array<Slot, 2> slots_;
 };

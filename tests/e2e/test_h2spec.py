@@ -18,7 +18,7 @@ IDENTIFIER = r"`((?:generic|http2|hpack)/[0-9.]+/\d+)`"
 def run_h2spec(port, report):
     """Runs all cases; answers {identifier: "passed" | "failed" | "skipped"}."""
     subprocess.run(
-        [BINARY, "--port", str(port), "--timeout", "5", "--junit-report", str(report)],
+        [BINARY, "--port", str(port), "--timeout", "3", "--junit-report", str(report)],
         capture_output=True,
         timeout=600,
         check=False,

@@ -60,7 +60,8 @@ std::string figures_of(const policy::Rule& rule, const Decision& decision) {
     return text + "; retry after " + to_text(decision.retry_after.value());
   }
   if (decision.delay > Wait()) text += "; act after " + to_text(decision.delay.value());
-  if (!decision.reset_after.is_never()) text += "; reset after " + to_text(decision.reset_after.value());
+  if (!decision.reset_after.is_never() && decision.reset_after > Wait())
+    text += "; reset after " + to_text(decision.reset_after.value());
   return text;
 }
 

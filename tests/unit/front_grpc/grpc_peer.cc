@@ -55,21 +55,21 @@ std::string request_for(std::string_view user, std::string_view domain) {
   return field(1, domain) + field(2, field(1, field(1, "user") + field(2, user)));
 }
 
-struct Peer::Callbacks {
+struct Client::Callbacks {
   static int header(nghttp2_session*, const nghttp2_frame* frame, const std::uint8_t* name, std::size_t name_size,
                     const std::uint8_t* value, std::size_t value_size, std::uint8_t, void* user) {
-    Response& response = static_cast<Peer*>(user)->responses[frame->hd.stream_id];
+    Response& response = static_cast<Client*>(user)->responses[frame->hd.stream_id];
     auto& fields = frame->headers.cat == NGHTTP2_HCAT_RESPONSE ? response.head : response.trailers;
     fields[{reinterpret_cast<const char*>(name), name_size}] = {reinterpret_cast<const char*>(value), value_size};
     return 0;
   }
   static int data(nghttp2_session*, std::uint8_t, std::int32_t id, const std::uint8_t* bytes, std::size_t size,
                   void* user) {
-    static_cast<Peer*>(user)->responses[id].body.append(reinterpret_cast<const char*>(bytes), size);
+    static_cast<Client*>(user)->responses[id].body.append(reinterpret_cast<const char*>(bytes), size);
     return 0;
   }
   static int frame(nghttp2_session*, const nghttp2_frame* frame, void* user) {
-    Peer& peer = *static_cast<Peer*>(user);
+    Client& peer = *static_cast<Client*>(user);
     switch (frame->hd.type) {
       case NGHTTP2_HEADERS:
       case NGHTTP2_DATA:
@@ -88,7 +88,7 @@ struct Peer::Callbacks {
     return 0;
   }
   static int close(nghttp2_session*, std::int32_t id, std::uint32_t, void* user) {
-    static_cast<Peer*>(user)->responses[id].closed = true;
+    static_cast<Client*>(user)->responses[id].closed = true;
     return 0;
   }
   static ssize_t body(nghttp2_session*, std::int32_t, std::uint8_t* room, std::size_t size, std::uint32_t* flags,
@@ -105,20 +105,7 @@ struct Peer::Callbacks {
   }
 };
 
-Peer::Peer(std::string_view policy, GrpcOptions the_options)
-    : options(the_options),
-      shard(registry.add_shard()),
-      reader(policies),
-      store(std::make_shared<store::MemoryStore>(10'000)),
-      service(reader, store, shard, draining) {
-  if (!policy.empty()) {
-    const policy::SourceText text{.name = "policy.yaml", .text = std::string(policy)};
-    const policy::Loaded loaded = policy::load_texts({&text, 1});
-    for (const policy::Finding& finding : loaded.findings) ADD_FAILURE() << finding.to_string();
-    policies.set(loaded.policy);
-  }
-  connection = std::make_unique<Connection>(*this, service, options, now);
-
+Client::Client() {
   nghttp2_session_callbacks* callbacks = nullptr;
   nghttp2_session_callbacks_new(&callbacks);
   nghttp2_session_callbacks_set_on_header_callback(callbacks, Callbacks::header);
@@ -135,7 +122,22 @@ Peer::Peer(std::string_view policy, GrpcOptions the_options)
   nghttp2_submit_settings(client, NGHTTP2_FLAG_NONE, nullptr, 0);
 }
 
-Peer::~Peer() { nghttp2_session_del(client); }
+Client::~Client() { nghttp2_session_del(client); }
+
+Peer::Peer(std::string_view policy, GrpcOptions the_options)
+    : options(the_options),
+      shard(registry.add_shard()),
+      reader(policies),
+      store(std::make_shared<store::MemoryStore>(10'000)),
+      service(reader, store, shard, draining) {
+  if (!policy.empty()) {
+    const policy::SourceText text{.name = "policy.yaml", .text = std::string(policy)};
+    const policy::Loaded loaded = policy::load_texts({&text, 1});
+    for (const policy::Finding& finding : loaded.findings) ADD_FAILURE() << finding.to_string();
+    policies.set(loaded.policy);
+  }
+  connection = std::make_unique<Connection>(*this, service, options, now);
+}
 
 HeldStore& Peer::hold() {
   auto held = std::make_shared<HeldStore>();
@@ -143,7 +145,7 @@ HeldStore& Peer::hold() {
   return *held;
 }
 
-std::int32_t Peer::send(const Fields& head, std::string body, bool end) {
+std::int32_t Client::send(const Fields& head, std::string body, bool end) {
   std::vector<nghttp2_nv> fields;
   fields.reserve(head.size());
   const auto bytes = [](const std::string& text) {
@@ -162,7 +164,7 @@ std::int32_t Peer::send(const Fields& head, std::string body, bool end) {
   return nghttp2_submit_request(client, nullptr, fields.data(), fields.size(), has_body ? &provider : nullptr, nullptr);
 }
 
-std::int32_t Peer::call(std::string_view path, std::string body, const Fields& more, bool end) {
+std::int32_t Client::call(std::string_view path, std::string body, const Fields& more, bool end) {
   Fields head{{":method", "POST"}, {":scheme", "http"}, {":path", std::string(path)}, {":authority", "limits"}};
   head.insert(head.end(), more.begin(), more.end());
   const auto has_type = [&](const auto& field) { return field.first == "content-type"; };
@@ -181,7 +183,7 @@ const Response& Peer::ask(std::string_view user, const Fields& more) {
   return exchange(kShouldRateLimit, framed(request_for(user)), more);
 }
 
-std::string Peer::client_output() {
+std::string Client::client_output() {
   std::string out;
   for (;;) {
     const std::uint8_t* bytes = nullptr;
@@ -197,18 +199,21 @@ std::string Peer::server_output(std::size_t limit) {
   return out;
 }
 
-void Peer::client_input(std::string_view bytes) {
-  // nghttp2's client tells of the first GOAWAY only, so these are found in the bytes, which are whole frames.
+void Client::client_input(std::string_view bytes) {
+  // nghttp2's client tells of the first GOAWAY only, so these are found in the bytes.
+  unparsed_.append(bytes);
   const auto number = [&](std::size_t at, std::size_t size) {
     std::uint32_t value = 0;
-    for (std::size_t i = at; i < at + size; ++i) value = value << 8U | static_cast<unsigned char>(bytes[i]);
+    for (std::size_t i = at; i < at + size; ++i) value = value << 8U | static_cast<unsigned char>(unparsed_[i]);
     return value;
   };
   constexpr std::size_t head = 9;
-  for (std::size_t at = 0; at + head <= bytes.size(); at += head + number(at, 3)) {
-    if (bytes[at + 3] != NGHTTP2_GOAWAY) continue;
-    goaway_streams.push_back(static_cast<std::int32_t>(number(at + head, 4)));
-    goaways.push_back(number(at + head + 4, 4));
+  while (unparsed_.size() >= head && unparsed_.size() >= head + number(0, 3)) {
+    if (unparsed_[3] == NGHTTP2_GOAWAY) {
+      goaway_streams.push_back(static_cast<std::int32_t>(number(head, 4)));
+      goaways.push_back(number(head + 4, 4));
+    }
+    unparsed_.erase(0, head + number(0, 3));
   }
   nghttp2_session_mem_recv(client, reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
 }

@@ -53,24 +53,53 @@ std::string framed(std::string_view message, char flag = 0);
 /// A RateLimitRequest for `user`, hits_addend 1.
 std::string request_for(std::string_view user, std::string_view domain = "shop");
 
-class Peer final : public Connection::Owner {
+/// A client's end of a connection, on nghttp2.
+class Client {
  public:
-  static constexpr std::int64_t kSecond = 1'000'000'000;
   static constexpr std::string_view kShouldRateLimit = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
   static constexpr std::string_view kHealthCheck = "/grpc.health.v1.Health/Check";
 
+  Client();
+  ~Client();
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+
+  /// Sends a request; its stream id. Without `end` the request is left open.
+  std::int32_t send(const Fields& head, std::string body, bool end = true);
+  std::int32_t call(std::string_view path, std::string body, const Fields& more = {}, bool end = true);
+  /// What the client has to say now.
+  std::string client_output();
+  void client_input(std::string_view bytes);
+  const Response& response(std::int32_t id) { return responses[id]; }
+
+  nghttp2_session* client = nullptr;
+  std::map<std::int32_t, Response> responses;
+  std::vector<std::uint32_t> goaways;        ///< error codes
+  std::vector<std::int32_t> goaway_streams;  ///< last stream ids
+  int ping_acks = 0;
+
+ private:
+  struct Callbacks;
+  struct Body {
+    std::string bytes;
+    std::size_t sent = 0;
+    bool end = true;
+  };
+  std::map<std::int32_t, Body> bodies_;
+  std::string unparsed_;
+};
+
+/// A connection under test and its client, with bytes carried by hand.
+class Peer final : public Client, public Connection::Owner {
+ public:
+  static constexpr std::int64_t kSecond = 1'000'000'000;
+
   /// `policy`: text of a policy file; empty: none is loaded.
   explicit Peer(std::string_view policy = kPolicy, GrpcOptions options = {});
-  ~Peer();
-  Peer(const Peer&) = delete;
-  Peer& operator=(const Peer&) = delete;
   void output_ready() override { ++outputs_announced; }
 
   /// Uses this store in place of a memory store.
   HeldStore& hold();
-  /// Sends a request; its stream id. Without `end` the request is left open.
-  std::int32_t send(const Fields& head, std::string body, bool end = true);
-  std::int32_t call(std::string_view path, std::string body, const Fields& more = {}, bool end = true);
   /// A whole ShouldRateLimit call, pumped.
   const Response& ask(std::string_view user, const Fields& more = {});
   /// A whole call of any kind, pumped.
@@ -79,12 +108,8 @@ class Peer final : public Connection::Owner {
   void pump();
   /// Bytes that no client session made; the server's answer goes to the client's session.
   bool feed(std::string_view bytes);
-  /// What the client has to say now.
-  std::string client_output();
   /// What the server has to say now.
   std::string server_output(std::size_t limit = SIZE_MAX);
-  void client_input(std::string_view bytes);
-  const Response& response(std::int32_t id) { return responses[id]; }
   [[nodiscard]] std::uint64_t counted(metrics::Counter counter) const { return shard.value(counter); }
   void advance(std::int64_t nanoseconds) {
     now.steady += nanoseconds;
@@ -110,21 +135,6 @@ class Peer final : public Connection::Owner {
   std::unique_ptr<Connection> connection;
   bool reading = true;  ///< what feed() said last
   int outputs_announced = 0;
-
-  nghttp2_session* client = nullptr;
-  std::map<std::int32_t, Response> responses;
-  std::vector<std::uint32_t> goaways;        ///< error codes
-  std::vector<std::int32_t> goaway_streams;  ///< last stream ids
-  int ping_acks = 0;
-
- private:
-  struct Callbacks;
-  struct Body {
-    std::string bytes;
-    std::size_t sent = 0;
-    bool end = true;
-  };
-  std::map<std::int32_t, Body> bodies_;
 };
 
 }  // namespace sluice::front::grpc::testing_support

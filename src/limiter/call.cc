@@ -60,7 +60,6 @@ store::Progress Call::start(const Request& request, const std::shared_ptr<const 
   charges = charges_buffer_;
   decisions = decisions_buffer_;
   admitted = false;
-  metrics_.add(metrics::Counter::store_checks);
   pending_at_ = &store;
   if (store.check(*this, now) == store::Progress::pending) return store::Progress::pending;
   pending_at_ = nullptr;

@@ -336,12 +336,12 @@ bool store_failed(const Decision& decision) {
   return decision.source == Source::fallback_allow || decision.source == Source::fallback_deny;
 }
 
-/// Why a limit said what it said. `allowed` is what the caller is told, the decision what the limit found.
-std::string_view reason(const policy::Rule& rule, const Decision& decision, bool allowed) {
+/// Why a limit said what it said. `fits` is what the limit found; `allowed` what the caller is told.
+std::string_view reason(const policy::Rule& rule, const Decision& decision, bool fits, bool allowed) {
   if (rule.unlimited) return "unlimited";
   if (store_failed(decision)) return "store_unavailable";
-  if (!decision.allowed && allowed) return rule.enforcement == store::Enforcement::quota ? "over_quota" : "shadow";
-  if (!decision.allowed) return decision.retry_after.is_never() ? "never_fits" : "over_limit";
+  if (!fits && allowed) return "shadow";
+  if (!fits) return decision.retry_after.is_never() ? "never_fits" : "over_limit";
   return decision.mark == Mark::quota_hit ? "last_token" : "within_limit";
 }
 
@@ -360,46 +360,59 @@ void append_wait(std::string& out, std::string_view name, Wait wait) {
   }
 }
 
-void append_figures(std::string& out, const policy::Rule& rule, const Decision& decision) {
+void append_figures(std::string& out, const policy::Rule& rule, const Decision& decision, bool allowed) {
   append_name(out, "limit");
   append_unsigned(out, decision.limit);
   append_name(out, "remaining");
   append_unsigned(out, decision.remaining);
-  if (!decision.allowed) append_wait(out, "retry_after", decision.retry_after);
+  if (!allowed) append_wait(out, "retry_after", decision.retry_after);
   append_wait(out, "reset_after", decision.reset_after);
-  if (decision.allowed && rule.counted.numbers.algorithm == Algorithm::leaky_bucket) {
+  const bool has_delay = rule.counted.numbers.algorithm == Algorithm::leaky_bucket || decision.delay != Wait();
+  if (allowed && has_delay) {
     append_wait(out, "delay", decision.delay);
   }
 }
 
+/// A verdict to tell: of one descriptor, or of the request as a whole.
+struct Verdict {
+  bool allowed = true;
+  bool fits = true;                    ///< what the limit itself found
+  const policy::Rule* rule = nullptr;  ///< null: no limit took part, because of `without_rule`
+  const Decision& decision;
+  std::string_view without_rule;
+};
+
 /// All members but the brace that opens and the one that closes.
-void append_verdict(std::string& out, bool allowed, const policy::Rule* rule, const Decision& decision,
-                    std::string_view without_rule) {
-  out += allowed ? "\"allowed\":true" : "\"allowed\":false";
+void append_verdict(std::string& out, const Verdict& verdict) {
+  out += verdict.allowed ? "\"allowed\":true" : "\"allowed\":false";
   append_name(out, "reason");
   out += '"';
-  out += rule == nullptr ? without_rule : reason(*rule, decision, allowed);
+  out += verdict.rule == nullptr ? verdict.without_rule
+                                 : reason(*verdict.rule, verdict.decision, verdict.fits, verdict.allowed);
   out += '"';
-  if (rule == nullptr) return;
+  if (verdict.rule == nullptr) return;
   append_name(out, "limit_name");
-  append_json_string(out, rule->label());
-  if (rule->unlimited) return;
+  append_json_string(out, verdict.rule->label());
+  if (verdict.rule->unlimited) return;
   append_name(out, "source");
   out += '"';
-  out += source_name(decision.source);
+  out += source_name(verdict.decision.source);
   out += '"';
-  if (!store_failed(decision)) append_figures(out, *rule, decision);
+  if (!store_failed(verdict.decision)) append_figures(out, *verdict.rule, verdict.decision, verdict.allowed);
 }
 
 void append_answer(std::string& out, const limiter::Answer& answer) {
-  const std::string_view unlimited = answer.known_domain ? "no_limit" : "unknown_domain";
-  append_verdict(out, answer.allowed, answer.deciding, answer.decision, unlimited);
+  const std::string_view without_rule = answer.known_domain ? "no_limit" : "unknown_domain";
+  // The decision as a whole says allowed where a limit in shadow mode decides; its own verdict is in its status.
+  const std::size_t which = answer.decision.which;
+  const bool fits = which < answer.statuses.size() ? answer.statuses[which].decision.allowed : answer.allowed;
+  append_verdict(out, {answer.allowed, fits, answer.deciding, answer.decision, without_rule});
   append_name(out, "descriptors");
   out += '[';
   for (std::size_t i = 0; i < answer.statuses.size(); ++i) {
     const limiter::Status& status = answer.statuses[i];
     out += i == 0 ? "{" : ",{";
-    append_verdict(out, !status.over_limit, status.rule, status.decision, unlimited);
+    append_verdict(out, {!status.over_limit, status.decision.allowed, status.rule, status.decision, without_rule});
     out += '}';
   }
   out += ']';

@@ -23,7 +23,7 @@ constexpr std::string_view kIndex =
     "GET /healthcheck   200 OK while this process can decide, else 503 and why not\n"
     "GET /metrics       counters in the Prometheus text format\n";
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
-constexpr std::size_t kKeptCapacity = 16 * 1024;  ///< what an idle connection may keep of a buffer
+constexpr std::size_t kKeptCapacity = std::size_t{16} * 1024;  ///< what an idle connection may keep of a buffer
 
 /// Removes the first `count` bytes, and gives a large buffer back once it is empty.
 void consume(std::string& buffer, std::size_t count) {
@@ -138,28 +138,58 @@ HttpConnection::Route HttpConnection::find_route(std::string_view path) const {
 }
 
 void HttpConnection::serve(Time now) {
-  const Method method = reader_.head().method;
-  if (route_ == Route::none) return reply_error(404, "not_found", "there is nothing at this path", now);
-  if (route_ == Route::check || route_ == Route::json) {
-    if (method != Method::post) {
-      return reply_error(405, "method_not_allowed", "this path takes POST with a JSON body", now, "POST");
-    }
-    if (!reader_.head().has_length) {
-      return reply_error(411, "length_required", "send Content-Length or a chunked body", now);
-    }
-    return route_ == Route::check ? serve_check(now) : serve_json(now);
+  switch (route_) {
+    case Route::none:
+      reply_error(404, "not_found", "there is nothing at this path", now);
+      break;
+    case Route::check:
+    case Route::json:
+      serve_decision(now);
+      break;
+    case Route::health:
+    case Route::metrics:
+    case Route::index:
+      serve_page(now);
+      break;
   }
-  if (method != Method::get && method != Method::head) {
-    return reply_error(405, "method_not_allowed", "this path takes GET", now, "GET, HEAD");
+}
+
+void HttpConnection::serve_decision(Time now) {
+  if (reader_.head().method != Method::post) {
+    reply_error(405, "method_not_allowed", "this path takes POST with a JSON body", now, "POST");
+    return;
   }
-  if (route_ == Route::health) return serve_health(now);
+  if (!reader_.head().has_length) {
+    reply_error(411, "length_required", "send Content-Length or a chunked body", now);
+    return;
+  }
+  is_array_ = false;
+  DecodeFault fault;
+  RequestBatch& batch = environment_.scratch.batch;
+  const bool decoded = route_ == Route::check ? decode_check(reader_.body(), batch, is_array_, fault)
+                                              : decode_rate_limit_request(reader_.body(), batch, fault);
+  if (decoded) {
+    decide(now);
+  } else {
+    reply_error(400, fault.code, fault.message, now);
+  }
+}
+
+void HttpConnection::serve_page(Time now) {
+  if (reader_.head().method != Method::get && reader_.head().method != Method::head) {
+    reply_error(405, "method_not_allowed", "this path takes GET", now, "GET, HEAD");
+    return;
+  }
   std::string& body = environment_.scratch.body;
-  if (route_ == Route::metrics) {
+  if (route_ == Route::health) {
+    serve_health(now);
+  } else if (route_ == Route::metrics) {
     body = environment_.context.registry->expose(environment_.policy.get().get());
-    return reply({.status = 200, .content_type = kMetricsText, .allow = {}, .no_store = true}, now);
+    reply({.status = 200, .content_type = kMetricsText, .allow = {}, .no_store = true}, now);
+  } else {
+    body = kIndex;
+    reply({.status = 200, .content_type = kText, .allow = {}, .no_store = false}, now);
   }
-  body = kIndex;
-  reply({.status = 200, .content_type = kText, .allow = {}, .no_store = false}, now);
 }
 
 void HttpConnection::serve_health(Time now) {
@@ -176,23 +206,6 @@ void HttpConnection::serve_health(Time now) {
     body = "OK";
   }
   reply({.status = status, .content_type = kText, .allow = {}, .no_store = true}, now);
-}
-
-void HttpConnection::serve_check(Time now) {
-  DecodeFault fault;
-  if (!decode_check(reader_.body(), environment_.scratch.batch, is_array_, fault)) {
-    return reply_error(400, fault.code, fault.message, now);
-  }
-  decide(now);
-}
-
-void HttpConnection::serve_json(Time now) {
-  DecodeFault fault;
-  is_array_ = false;
-  if (!decode_rate_limit_request(reader_.body(), environment_.scratch.batch, fault)) {
-    return reply_error(400, fault.code, fault.message, now);
-  }
-  decide(now);
 }
 
 // ---- decisions
@@ -242,7 +255,10 @@ void HttpConnection::release_calls() {
 
 void HttpConnection::answer_decided(Time now) {
   for (std::size_t i = 0; i < calls_; ++i) {
-    if (!answer_problem(call(i).answer().problem, now)) return release_calls();
+    if (!answer_problem(call(i).answer().problem, now)) {
+      release_calls();
+      return;
+    }
   }
   if (route_ == Route::json) {
     answer_json(now);
@@ -292,7 +308,8 @@ void HttpConnection::answer_check(Time now) {
       encode_check(call(i).answer(), body);
     }
     body += ']';
-    return reply({.status = 200, .content_type = kJson, .allow = {}, .no_store = false}, now);
+    reply({.status = 200, .content_type = kJson, .allow = {}, .no_store = false}, now);
+    return;
   }
   const HttpOptions& options = environment_.context.options;
   const limiter::Answer& answer = call_.answer();
@@ -410,7 +427,10 @@ void HttpConnection::expire(Time now) {
     aborted_ = true;
     return;
   }
-  if (phase_ == RequestReader::Phase::idle) return close(false);
+  if (phase_ == RequestReader::Phase::idle) {
+    close(false);
+    return;
+  }
   keep_alive_ = false;
   reply_error(408, "request_timeout",
               phase_ == RequestReader::Phase::head ? "the head of the request did not come in time"

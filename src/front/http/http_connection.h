@@ -106,8 +106,8 @@ class HttpConnection final : private limiter::Call::Owner {
   void head_read(Time now);
   void enter_phase(Time now);
   void serve(Time now);
-  void serve_check(Time now);
-  void serve_json(Time now);
+  void serve_decision(Time now);
+  void serve_page(Time now);
   void serve_health(Time now);
   void decide(Time now);
   void answer_decided(Time now);

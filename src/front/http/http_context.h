@@ -20,10 +20,11 @@ struct HttpOptions {
   unsigned deny_status = 429;           ///< 400 … 599; of a denial on /v1/check
   unsigned store_failure_status = 503;  ///< 400 … 599; denied because the store failed, on /v1/check and /json
 
-  std::size_t max_head = 64 * 1024;    ///< bytes of request line and header fields
-  std::size_t max_fields = 100;        ///< header fields of one request
-  std::size_t max_body = 64 * 1024;    ///< bytes of a body, decoded
-  std::size_t max_unsent = 64 * 1024;  ///< bytes of answers waiting for a slow reader before its requests wait, too
+  std::size_t max_head = std::size_t{64} * 1024;  ///< bytes of request line and header fields
+  std::size_t max_fields = 100;                   ///< header fields of one request
+  std::size_t max_body = std::size_t{64} * 1024;  ///< bytes of a body, decoded
+  std::size_t max_unsent =
+      std::size_t{64} * 1024;  ///< bytes of answers waiting for a slow reader before its requests wait, too
 
   std::chrono::nanoseconds head_timeout = std::chrono::seconds(10);  ///< first byte of a request to the end of its head
   std::chrono::nanoseconds body_timeout = std::chrono::seconds(10);  ///< end of head to end of body

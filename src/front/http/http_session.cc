@@ -8,6 +8,7 @@
 #include <boost/intrusive/list.hpp>
 #include <chrono>
 #include <memory>
+#include <tuple>
 #include <utility>
 
 #include "front/http/http_connection.h"
@@ -39,7 +40,7 @@ class HttpThread final : public asio::execution_context::service {
   void session_ended();
 
   Scratch scratch;
-  std::array<char, 64 * 1024> buffer{};
+  std::array<char, std::size_t{64} * 1024> buffer{};
 
  private:
   void shutdown() override;
@@ -82,10 +83,13 @@ class HttpSession final : public server::Session,
     worker_.admit(*this);
     thread_.watch(*this);
     ErrorCode error;
-    socket_.set_option(Tcp::no_delay(true), error);
-    if (!error) socket_.non_blocking(true, error);
-    if (error) return end();
-    wait_readable();
+    std::ignore = socket_.set_option(Tcp::no_delay(true), error);
+    if (!error) std::ignore = socket_.non_blocking(true, error);
+    if (error) {
+      end();
+    } else {
+      wait_readable();
+    }
   }
 
   void drain() override {
@@ -97,8 +101,11 @@ class HttpSession final : public server::Session,
   void check_deadline(Time now) {
     if (now.steady < connection_.deadline()) return;
     connection_.expire(now);
-    if (connection_.aborted()) return end();
-    proceed(now);
+    if (connection_.aborted()) {
+      end();
+    } else {
+      proceed(now);
+    }
   }
 
   /// For the end of the event loop: nothing will call this session any more.
@@ -120,7 +127,10 @@ class HttpSession final : public server::Session,
 
   void readable(const ErrorCode& failed) {
     if (ended_) return;
-    if (failed) return end();
+    if (failed) {
+      end();
+      return;
+    }
     const Time now = worker_.clock.now();
     ErrorCode error;
     const std::size_t size = socket_.read_some(asio::buffer(thread_.buffer), error);
@@ -129,7 +139,8 @@ class HttpSession final : public server::Session,
     } else if (error == asio::error::eof) {
       connection_.end_of_input(now);
     } else if (error != asio::error::would_block) {
-      return end();
+      end();
+      return;
     }
     proceed(now);
   }
@@ -139,8 +150,11 @@ class HttpSession final : public server::Session,
     socket_.async_wait(Tcp::socket::wait_write, [self = shared_from_this()](const ErrorCode& error) {
       self->waits_writable_ = false;
       if (self->ended_) return;
-      if (error) return self->end();
-      self->proceed(self->worker_.clock.now());
+      if (error) {
+        self->end();
+      } else {
+        self->proceed(self->worker_.clock.now());
+      }
     });
   }
 
@@ -154,15 +168,19 @@ class HttpSession final : public server::Session,
       if (error == asio::error::would_block) {
         wait_writable();
       } else if (error) {
-        return end();
+        end();
+        return;
       } else {
         connection_.sent(size, now);
       }
     }
     if (connection_.finished()) {
-      if (!connection_.lingers()) return end();
+      if (!connection_.lingers()) {
+        end();
+        return;
+      }
       ErrorCode ignored;
-      if (!std::exchange(shut_, true)) socket_.shutdown(Tcp::socket::shutdown_send, ignored);
+      if (!std::exchange(shut_, true)) std::ignore = socket_.shutdown(Tcp::socket::shutdown_send, ignored);
     }
     wait_readable();
   }
@@ -170,7 +188,7 @@ class HttpSession final : public server::Session,
   void end() {
     if (std::exchange(ended_, true)) return;
     ErrorCode ignored;
-    socket_.close(ignored);
+    std::ignore = socket_.close(ignored);
     Watched::unlink();
     thread_.session_ended();
     // Whoever called may still be at work in this object.

@@ -240,7 +240,7 @@ bool JsonReader::read_escapes(std::size_t begin, std::string_view& value) {
     constexpr std::string_view escapes = "\"\\/bfnrtu";
     constexpr std::string_view meanings = "\"\\/\b\f\n\r\t";
     const std::size_t which = escapes.find(text_[position_]);
-    if (which == std::string_view::npos) return fail_here("one of \"\\/bfnrtu after '\\'");
+    if (which == std::string_view::npos) return fail_here(R"(one of "\/bfnrtu after '\')");
     ++position_;
     if (which < meanings.size()) {
       arena_ += meanings[which];

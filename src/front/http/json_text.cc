@@ -60,7 +60,10 @@ void append_proto_duration(std::string& out, std::chrono::nanoseconds time) {
   out += '"';
   append_unsigned(out, ticks / kSecond);
   if (const std::uint64_t fraction = ticks % kSecond; fraction != 0) {
-    append_fraction(out, fraction, fraction % 1'000'000 == 0 ? 3 : (fraction % 1'000 == 0 ? 6 : 9));
+    std::size_t digits = 9;
+    if (fraction % 1'000 == 0) digits = 6;
+    if (fraction % 1'000'000 == 0) digits = 3;
+    append_fraction(out, fraction, digits);
   }
   out += "s\"";
 }

@@ -21,7 +21,7 @@ namespace beast_http = boost::beast::http;
 using ErrorCode = boost::beast::error_code;
 using BeastView = boost::beast::string_view;
 
-constexpr std::size_t kMaxTarget = 8 * 1024;
+constexpr std::size_t kMaxTarget = std::size_t{8} * 1024;
 
 std::string_view to_view(BeastView text) { return {text.data(), text.size()}; }
 
@@ -75,7 +75,10 @@ class RequestReader::Parser final : public beast_http::basic_parser<true> {
   }
 
   void on_request_impl(beast_http::verb method, BeastView, BeastView target, int version, ErrorCode& error) override {
-    if (target.size() > kMaxTarget) return refuse({414, "the request target is longer than 8 KiB"}, error);
+    if (target.size() > kMaxTarget) {
+      refuse({414, "the request target is longer than 8 KiB"}, error);
+      return;
+    }
     head_.path.assign(path_of(to_view(target)));
     head_.http_1_1 = version == 11;
     switch (method) {
@@ -124,8 +127,8 @@ class RequestReader::Parser final : public beast_http::basic_parser<true> {
 };
 
 void RequestReader::Parser::on_field_impl(beast_http::field name, BeastView, BeastView beast_value, ErrorCode& error) {
-  if (++fields_ > max_fields_) return refuse({431, "too many header fields"}, error);
-  if (in_trailer_) return;
+  if (++fields_ > max_fields_) refuse({431, "too many header fields"}, error);
+  if (error || in_trailer_) return;
   const std::string_view value = to_view(beast_value);
   switch (name) {
     case beast_http::field::host:
@@ -137,8 +140,9 @@ void RequestReader::Parser::on_field_impl(beast_http::field name, BeastView, Bea
       }
       break;
     case beast_http::field::transfer_encoding:
-      if (!head_.http_1_1) return refuse({400, "Transfer-Encoding in HTTP/1.0"}, error);
-      if (std::exchange(has_encoding_, true) || !equal_ignoring_case(value, "chunked")) {
+      if (!head_.http_1_1) {
+        refuse({400, "Transfer-Encoding in HTTP/1.0"}, error);
+      } else if (std::exchange(has_encoding_, true) || !equal_ignoring_case(value, "chunked")) {
         refuse({501, "no Transfer-Encoding but chunked is understood"}, error);
       }
       break;
@@ -146,7 +150,7 @@ void RequestReader::Parser::on_field_impl(beast_http::field name, BeastView, Bea
       if (!equal_ignoring_case(value, "identity")) refuse({415, "no Content-Encoding is understood"}, error);
       break;
     case beast_http::field::expect:
-      if (!equal_ignoring_case(value, "100-continue")) return refuse({417, "unknown expectation"}, error);
+      if (!equal_ignoring_case(value, "100-continue")) refuse({417, "unknown expectation"}, error);
       head_.expects_continue = head_.http_1_1;
       break;
     case beast_http::field::accept:
@@ -184,9 +188,11 @@ struct RequestReader::Impl {
   }
 
   Event fail(const ErrorCode& error) {
-    return fail(parser->fault() ? *parser->fault() : describe(error, phase == Phase::body));
+    return fail(parser_now().fault().value_or(describe(error, phase == Phase::body)));
   }
 
+  /// There is always one; an optional only because each serves one request.
+  Parser& parser_now() { return *parser; }  // NOLINT(bugprone-unchecked-optional-access)
   Event read_head(std::string_view& bytes);
   Event read_chunks(std::string_view& bytes);
   Event read_body(std::string_view& bytes);
@@ -216,13 +222,13 @@ RequestReader::Event RequestReader::Impl::read_head(std::string_view& bytes) {
     return fail({431, "the request head is too large"});
   }
   ErrorCode error;
-  bytes.remove_prefix(parser->put(boost::asio::const_buffer(bytes.data(), end + end_mark.size()), error));
+  bytes.remove_prefix(parser_now().put(boost::asio::const_buffer(bytes.data(), end + end_mark.size()), error));
   if (error) return fail(error);
-  head.keep_alive = parser->keep_alive();
-  const auto content_length = parser->content_length();
+  head.keep_alive = parser_now().keep_alive();
+  const auto content_length = parser_now().content_length();
   length = content_length.value_or(0);
-  head.has_length = content_length.has_value() || parser->chunked();
-  head.has_body = parser->chunked() || length != 0;
+  head.has_length = content_length.has_value() || parser_now().chunked();
+  head.has_body = parser_now().chunked() || length != 0;
   read_bytes = 0;
   phase = Phase::body;
   return Event::head;
@@ -234,12 +240,12 @@ RequestReader::Event RequestReader::Impl::read_chunks(std::string_view& bytes) {
   // The shortest chunked body has five bytes, and Beast 1.81 asserts that it has them all at once.
   constexpr std::size_t shortest = 5;
   if (read_bytes == 0 && bytes.size() < shortest) return Event::need_more;
-  while (!parser->is_done()) {
+  while (!parser_now().is_done()) {
     const std::size_t allowed = most - read_bytes;
     const std::string_view slice = bytes.substr(0, allowed);
     if (slice.empty()) return allowed == 0 ? fail({413, "the chunked body is too large"}) : Event::need_more;
     ErrorCode error;
-    const std::size_t used = parser->put(boost::asio::const_buffer(slice.data(), slice.size()), error);
+    const std::size_t used = parser_now().put(boost::asio::const_buffer(slice.data(), slice.size()), error);
     bytes.remove_prefix(used);
     read_bytes += used;
     if (error == beast_http::error::need_more) {

@@ -227,14 +227,16 @@ TEST(CheckCodec, names_every_other_reason) {
             R"({"allowed":true,"reason":"store_unavailable","limit_name":"n","source":"fallback_allow","descriptors":[)"
             R"({"allowed":true,"reason":"store_unavailable","limit_name":"n","source":"fallback_allow"}]})");
 
-  decision = {.allowed = false, .limit = 5, .retry_after = wait_of(1), .reset_after = wait_of(1), .delay = {}};
-  limiter::Answer shadowed = make_answer(rule, decision);
-  shadowed.allowed = true;
-  shadowed.statuses.front().over_limit = false;
   rule.enforcement = store::Enforcement::shadow;
-  EXPECT_EQ(encode(shadowed).find(R"({"allowed":true,"reason":"shadow")"), 0U);
-  rule.enforcement = store::Enforcement::quota;
-  EXPECT_EQ(encode(shadowed).find(R"({"allowed":true,"reason":"over_quota")"), 0U);
+  decision = {.allowed = false, .limit = 5, .retry_after = wait_of(1), .reset_after = wait_of(2), .delay = {}};
+  limiter::Answer shadowed = make_answer(rule, decision);
+  shadowed.allowed = shadowed.decision.allowed = true;
+  shadowed.statuses.front().over_limit = false;
+  EXPECT_EQ(
+      encode(shadowed),
+      R"({"allowed":true,"reason":"shadow","limit_name":"n","source":"memory","limit":5,"remaining":0,)"
+      R"("reset_after":0.002,"descriptors":[{"allowed":true,"reason":"shadow","limit_name":"n","source":"memory",)"
+      R"("limit":5,"remaining":0,"reset_after":0.002}]})");
 
   rule = make_rule("n", "user");
   rule.unlimited = true;

@@ -100,6 +100,16 @@ TEST(HttpConnection, a_cost_of_zero_only_looks) {
   EXPECT_THAT(never.body, HasSubstr(R"("reason":"never_fits")"));
 }
 
+TEST(HttpConnection, a_shadow_limit_says_so_and_denies_nothing) {
+  Wire wire;
+  EXPECT_THAT(wire.talk(post("/v1/check", check_body("shadowed", "1"))),
+              HasSubstr(R"({"allowed":true,"reason":"last_token",)"));
+  const Response over = parse_response(wire.talk(post("/v1/check", check_body("shadowed", "1"))));
+  EXPECT_EQ(over.status, 200);
+  EXPECT_THAT(over.body, StartsWith(R"({"allowed":true,"reason":"shadow",)"));
+  EXPECT_EQ(over.field("Retry-After"), "");
+}
+
 TEST(HttpConnection, problem_documents_when_asked_for) {
   Wire wire;
   const std::string request = post("/v1/check", check_body("slow", "1"), "Accept: application/problem+json\r\n");

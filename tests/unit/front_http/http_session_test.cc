@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <atomic>
 #include <boost/asio/connect.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/read.hpp>
 #include <boost/asio/write.hpp>
 #include <chrono>
@@ -14,6 +16,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <tuple>
 
 #include "server/worker.h"
 #include "tests/unit/front_http/wire.h"
@@ -158,7 +161,7 @@ TEST_F(HttpSessionTest, the_last_answer_survives_what_is_still_being_sent) {
   boost::system::error_code error;
   const std::string piece(10'000, ' ');
   for (int i = 0; i < 100 && !error; ++i) boost::asio::write(client, boost::asio::buffer(piece), error);
-  client.shutdown(tcp::socket::shutdown_send, error);
+  std::ignore = client.shutdown(tcp::socket::shutdown_send, error);
   EXPECT_EQ(parse_response(read_to_end(client)).status, 413);
 }
 

@@ -115,7 +115,7 @@ class Wire final : private HttpConnection::Host {
   HttpConnection& connection() {
     if (!connection_) {
       HttpConnection::Host& host = *this;
-      connection_ = std::make_unique<HttpConnection>(environment, host, clock.now());
+      connection_ = std::make_unique<HttpConnection>(environment_, host, clock.now());
     }
     return *connection_;
   }
@@ -151,7 +151,7 @@ class Wire final : private HttpConnection::Host {
   void resumed() override { ++resumed_count; }
 
   Scratch scratch_;
-  Environment environment{context, reader, store, shard, clock, draining, scratch_};
+  Environment environment_{context, reader, store, shard, clock, draining, scratch_};
   std::unique_ptr<HttpConnection> connection_;
 };
 

@@ -8,24 +8,31 @@
 
 namespace sluice::store::memory {
 
-const KeyHash::Secret& KeyHash::process_secret() {
-  static const Secret secret = [] {
-    Secret drawn;
+const KeyHash::Secrets& KeyHash::process_secrets() {
+  static const Secrets secrets = [] {
+    Secrets drawn;
     std::random_device entropy;
-    for (std::size_t i = 0; i < drawn.size(); i += sizeof(std::uint32_t)) {
-      const std::uint32_t word = entropy();
-      std::memcpy(drawn.data() + i, &word, sizeof word);
+    for (Secret* secret : {&drawn.place, &drawn.digest}) {
+      for (std::size_t i = 0; i < secret->size(); i += sizeof(std::uint32_t)) {
+        const std::uint32_t word = entropy();
+        std::memcpy(secret->data() + i, &word, sizeof word);
+      }
     }
     return drawn;
   }();
-  return secret;
+  return secrets;
 }
 
-KeyHash::KeyHash() : secret_(process_secret()) { static_assert(kSecretSize >= XXH3_SECRET_SIZE_MIN); }
+KeyHash::KeyHash() : secrets_(process_secrets()) { static_assert(kSecretSize >= XXH3_SECRET_SIZE_MIN); }
 
 std::uint64_t KeyHash::operator()(std::uint32_t limit_id, std::string_view key) const noexcept {
   constexpr std::uint64_t odd = 0x9E3779B97F4A7C15;
-  return XXH3_64bits_withSecret(key.data(), key.size(), secret_.data(), secret_.size()) ^ limit_id * odd;
+  return XXH3_64bits_withSecret(key.data(), key.size(), secrets_.place.data(), kSecretSize) ^ limit_id * odd;
+}
+
+SlotKey::Digest KeyHash::digest(std::string_view key) const noexcept {
+  const XXH128_hash_t hash = XXH3_128bits_withSecret(key.data(), key.size(), secrets_.digest.data(), kSecretSize);
+  return {hash.low64, hash.high64};
 }
 
 }  // namespace sluice::store::memory

@@ -1,24 +1,37 @@
-// The hash that spreads keys over shards and slots.
+// The hashes by which keys are spread over shards and slots, and told apart when they are long.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <string_view>
 
+#include "store/memory/slot_key.h"
+
 namespace sluice::store::memory {
 
-/// XXH3 of the key under a secret drawn at random once per process, mixed with the limit's id: whoever chooses keys
-/// cannot choose where they go. Thread-safe. Cost: a few ns for keys of up to 128 bytes.
+/// XXH3 under secrets drawn at random once per process: whoever chooses keys cannot choose where they go, nor find two
+/// that collide. Thread-safe. Cost: a few ns for keys of up to 128 bytes.
 class KeyHash {
  public:
   KeyHash();
+  /// The place of a limit's key.
   [[nodiscard]] std::uint64_t operator()(std::uint32_t limit_id, std::string_view key) const noexcept;
+  /// What stands for the key in a slot. Long keys have a secret of their own, so that place and digest are independent:
+  /// two keys are taken for one with a chance of 2^-128.
+  [[nodiscard]] SlotKey slot_key(std::string_view key) const noexcept {
+    return key.size() <= SlotKey::kLongestPlain ? SlotKey(key) : SlotKey(digest(key));
+  }
 
  private:
   static constexpr std::size_t kSecretSize = 192;
   using Secret = std::array<unsigned char, kSecretSize>;
-  static const Secret& process_secret();
-  const Secret& secret_;
+  struct Secrets {
+    Secret place;
+    Secret digest;
+  };
+  static const Secrets& process_secrets();
+  [[nodiscard]] SlotKey::Digest digest(std::string_view key) const noexcept;
+  const Secrets& secrets_;
 };
 
 }  // namespace sluice::store::memory

@@ -68,17 +68,18 @@ void MemoryStore::check_one(const Charge& charge, Decision& decision, bool& admi
     const auto slot_hash = static_cast<std::uint32_t>(hash);
     Shard& shard = shards_[shard_of(hash)];
     shard.prefetch(slot_hash);  // the lock's fence would keep the load from starting before it
+    const memory::SlotKey key = hash_.slot_key(charge.key);
     algorithm::Outcome outcome;
     {
       const std::scoped_lock lock(shard);
-      if (const std::uint32_t found = shard.find(slot_hash, *limit, charge.key); found != Shard::kNone) {
+      if (const std::uint32_t found = shard.find(slot_hash, *limit, key); found != Shard::kNone) {
         shard.bring_up_to_date(found, *limit, instant);
         outcome = compiled.decide(shard[found].state, instant, charge.cost);
       } else {
         CompiledLimit::State state;
         outcome = compiled.decide(state, instant, charge.cost);
         if (!is_fresh(state)) {
-          shard.insert(slot_hash, *limit, charge.key, state, outcome.view.reset_after, now);
+          shard.insert(slot_hash, *limit, key, state, outcome.view.reset_after, now);
         }
       }
     }
@@ -94,6 +95,7 @@ struct MemoryStore::Step {
   std::uint32_t hash = 0;
   std::uint32_t slot = Shard::kNone;
   std::int64_t instant = 0;
+  memory::SlotKey key;
   CompiledLimit::State state;
   Verdict verdict;
 };
@@ -136,6 +138,7 @@ void MemoryStore::check_many(Check& check, Time now) {
     step.hash = static_cast<std::uint32_t>(hash);
     step.shard = shard_of(hash);
     shards_[step.shard].prefetch(step.hash);
+    step.key = hash_.slot_key(charge.key);
     shard_numbers.push_back(step.shard);
   }
 
@@ -143,7 +146,7 @@ void MemoryStore::check_many(Check& check, Time now) {
   const Locks locks(shards_.get(), shard_numbers);
   for (std::size_t i = 0; i < count; ++i) {
     Step& step = steps[i];
-    if (step.limit != nullptr) step.slot = shards_[step.shard].find(step.hash, *step.limit, check.charges[i].key);
+    if (step.limit != nullptr) step.slot = shards_[step.shard].find(step.hash, *step.limit, step.key);
   }
   for (std::size_t i = 0; i < count; ++i) {
     Step& step = steps[i];
@@ -184,7 +187,7 @@ void MemoryStore::check_many(Check& check, Time now) {
     const Step& step = steps[i];
     if (step.limit == nullptr || step.slot != Shard::kNone || is_fresh(step.state)) continue;
     const std::int64_t life = step.limit->compiled.view(step.state, step.instant).reset_after;
-    shards_[step.shard].insert(step.hash, *step.limit, check.charges[i].key, step.state, life, now);
+    shards_[step.shard].insert(step.hash, *step.limit, step.key, step.state, life, now);
   }
 }
 
@@ -220,7 +223,7 @@ MemoryStore::Figures MemoryStore::figures() const {
     sum.evicted += shard.evicted();
     sum.expired += shard.expired();
     sum.work += shard.work();
-    sum.bytes += shard.heap_bytes() + sizeof(Shard);
+    sum.bytes += sizeof(Shard);
   }
   sum.bytes += arena_->bytes();
   return sum;

@@ -18,7 +18,7 @@ namespace sluice::store {
 /// Sharded, bounded, self-cleaning, shared by all threads.
 ///
 /// - One call is one atomic step over all its charges: it locks their shards, in ascending order.
-/// - A key takes 75 … 90 bytes, and its own bytes beyond 27 once more.
+/// - A key takes 75 … 90 bytes, however long it is: above 27 bytes 128 bits of hash stand for it (see memory::KeyHash).
 /// - Each call may look through a shard and drop the keys in it that equal fresh ones: about half a second after a key
 ///   does (at most two and a half, when few do), its memory is free again, if there are calls. No thread, no timer. One
 ///   call looks at no more than kMostLooked slots and one shard.

@@ -13,9 +13,7 @@ std::uint32_t whole_rows(std::uint32_t slots) { return (slots + Slots::kRow - 1)
 
 Shard::~Shard() {
   for (std::uint32_t slot = 0; slot < used_end(); ++slot) {
-    if (slots_[slot].is_empty()) continue;
-    slots_[slot].limit->release();
-    slots_[slot].key.free();
+    if (!slots_[slot].is_empty()) slots_[slot].limit->release();
   }
 }
 
@@ -28,16 +26,16 @@ void Shard::init(SlotArena& arena, std::uint32_t number, std::uint32_t capacity,
   random_ = seed | 1U;
 }
 
-void Shard::insert(std::uint32_t hash, const LiveLimit& limit, std::string_view key,
+void Shard::insert(std::uint32_t hash, const LiveLimit& limit, const SlotKey& key,
                    const algorithm::CompiledLimit::State& state, std::int64_t life_left, Time now) noexcept {
   if ((size() == capacity_ || is_full_with(size() + 1)) && may_drop(now)) drop_fresh(now);
   if (size() == capacity_) evict_one(now);
   if (is_full_with(size() + 1)) spread(slots_for(size() + 1));
   Record record;
-  if (!record.key.set(key)) return;
   record.state = state;
   record.limit = &limit;
   record.hash = hash;
+  record.key = key;
   while (!try_insert(record)) {  // so many hashes fall together at the end
     if (slots() < slots_for(size() + 1)) {
       spread(slots_for(size() + 1));
@@ -47,7 +45,6 @@ void Shard::insert(std::uint32_t hash, const LiveLimit& limit, std::string_view 
   }
   limit.share();
   bump(size_, 1);
-  bump(heap_bytes_, record.key.heap_bytes());
   if (life_left != algorithm::kNever) soonest_ = std::min(soonest_, now.steady + life_left);
 }
 
@@ -76,8 +73,6 @@ void Shard::convert(std::uint32_t slot, const LiveLimit& limit, std::int64_t ins
 
 /// Gives up what a record holds besides its slot.
 void Shard::drop(Record& record) noexcept {
-  bump(heap_bytes_, 0 - record.key.heap_bytes());
-  record.key.free();
   record.limit->release();
   bump(size_, -1);
 }

@@ -5,7 +5,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <string_view>
 
 #include "algorithm/ticks.h"
 #include "sluice/clock.h"
@@ -61,11 +60,11 @@ class alignas(64) Shard {
   }
 
   /// The slot of (limit's id, key), or kNone. `hash` is that of both.
-  [[nodiscard]] std::uint32_t find(std::uint32_t hash, const LiveLimit& limit, std::string_view key) const noexcept {
+  [[nodiscard]] std::uint32_t find(std::uint32_t hash, const LiveLimit& limit, const SlotKey& key) const noexcept {
     for (std::uint32_t slot = home_of(hash, slots());; ++slot) {
       const Record& record = slots_[slot];
       if (record.is_empty() || record.hash > hash) return kNone;
-      if (record.hash != hash || !record.key.equals(key)) continue;
+      if (record.hash != hash || record.key != key) continue;
       if (record.limit == &limit || record.limit->id == limit.id) return slot;
     }
   }
@@ -76,9 +75,8 @@ class alignas(64) Shard {
   }
 
   /// Adds a key that find() does not know, whose state has `life_left` (see Record). A full shard drops another first:
-  /// one that equals a fresh one, or else the one nearest to that among some. Without memory nothing is added. Other
-  /// records move.
-  void insert(std::uint32_t hash, const LiveLimit& limit, std::string_view key,
+  /// one that equals a fresh one, or else the one nearest to that among some. Other records move.
+  void insert(std::uint32_t hash, const LiveLimit& limit, const SlotKey& key,
               const algorithm::CompiledLimit::State& state, std::int64_t life_left, Time now) noexcept;
 
   /// Looks through the shard, if anything can be expected, drops what equals a fresh key, and gives memory back.
@@ -91,8 +89,6 @@ class alignas(64) Shard {
   [[nodiscard]] std::uint64_t expired() const noexcept { return expired_.load(std::memory_order_relaxed); }
   /// Slots looked at or moved by insert() and clean(), for ever.
   [[nodiscard]] std::uint64_t work() const noexcept { return work_.load(std::memory_order_relaxed); }
-  /// Bytes of keys that are not in their slots.
-  [[nodiscard]] std::size_t heap_bytes() const noexcept { return heap_bytes_.load(std::memory_order_relaxed); }
 
  private:
   /// The slots, tail not counted, for a number of records: five sixths full. It grows when nine tenths are full and
@@ -144,7 +140,6 @@ class alignas(64) Shard {
   std::atomic<std::uint64_t> evicted_{0};
   std::atomic<std::uint64_t> expired_{0};
   std::atomic<std::uint64_t> work_{0};
-  std::atomic<std::size_t> heap_bytes_{0};
 };
 
 }  // namespace sluice::store::memory

@@ -64,7 +64,7 @@ descriptors:
   constexpr int kUsers = 50;
   std::array<std::string, kUsers> users;
   for (int i = 0; i < kUsers; ++i) {
-    // More than a record holds beside its state: such a key has memory of its own.
+    // More than fits a slot, so that long keys are looked at too.
     users[static_cast<std::size_t>(i)] = "a user with quite a long name, number " + std::to_string(i);
   }
   store::MemoryStore store(100'000);

@@ -27,13 +27,11 @@ class ShardTest : public ::testing::Test {
   /// A spent state that lasts `life`, told apart by the amount.
   void insert(std::uint32_t hash, const std::string& key, std::int64_t life = 1'000 * kSecond) {
     const CompiledLimit::State state{static_cast<std::uint64_t>(life), 0, now_};
-    shard_.insert(hash, *limit_, key, state, life, at(now_));
+    shard_.insert(hash, *limit_, SlotKey(key), state, life, at(now_));
   }
   [[nodiscard]] bool holds(std::uint32_t hash, const std::string& key) {
-    const std::uint32_t slot = shard_.find(hash, *limit_, key);
-    if (slot == Shard::kNone) return false;
-    EXPECT_EQ(shard_[slot].key.view(), key);
-    return true;
+    const std::uint32_t slot = shard_.find(hash, *limit_, SlotKey(key));
+    return slot != Shard::kNone && shard_[slot].key == SlotKey(key) && shard_[slot].hash == hash;
   }
 
   std::int64_t now_ = kStart;
@@ -94,7 +92,7 @@ TEST_P(ShardTrace, HoldsWhatAMapHolds) {
     now_ += static_cast<std::int64_t>(random() % 3) * kSecond;
     std::uint32_t hash = random() % spread * static_cast<std::uint32_t>((std::uint64_t{1} << 32U) / spread);
     if (random() % 50 == 0) hash = UINT32_MAX;
-    const std::string key(random() % 3 * 14, 'k');
+    const std::string key(random() % 3 * 13, 'k');
     const auto id = std::pair(hash, key + std::to_string(random() % 3));
     if (!holds(id.first, id.second)) {
       const auto found = known.find(id);
@@ -119,7 +117,6 @@ TEST_P(ShardTrace, HoldsWhatAMapHolds) {
   now_ += 10'000 * kSecond;
   static_cast<void>(shard_.clean(at(now_)));
   EXPECT_EQ(shard_.size(), 0U);
-  EXPECT_EQ(shard_.heap_bytes(), 0U);
   EXPECT_EQ(arena_.bytes(), 0U);
 }
 

@@ -22,9 +22,12 @@ struct Decision {
   std::uint32_t which = 0;      ///< index of the charge that the figures are of
   std::uint64_t limit = 0;      ///< most tokens that can be had at once
   std::uint64_t remaining = 0;  ///< tokens that can be had now; a debt shows as 0
-  Wait retry_after{};           ///< first time at which the same cost would fit, if nothing else came
-  Wait reset_after{};           ///< time until the state equals a fresh one
-  Wait delay{};                 ///< leaky bucket: when to act; 0 for all others
+  // NOLINTBEGIN(readability-redundant-member-init): without it, gcc warns of designated initializers that leave it out
+  Wait retry_after{};  ///< first time at which the same cost would fit, if nothing else came
+  Wait reset_after{};  ///< time until the state equals a fresh one
+  Wait delay{
+      // NOLINTEND(readability-redundant-member-init)
+  };  ///< leaky bucket: when to act; 0 for all others
 };
 
 }  // namespace sluice

@@ -75,6 +75,7 @@ std::uint64_t Concurrency::take(State& state, std::int64_t now, std::uint64_t co
   return state.ids_;
 }
 
+// NOLINTNEXTLINE(readability-convert-member-functions-to-static): a verb of the limit, like the others
 bool Concurrency::release(State& state, std::int64_t now, std::uint64_t lease) const {
   now = std::max(now, state.last_);
   const auto begin = state.leases_.begin() + static_cast<std::ptrdiff_t>(state.first_);

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <limits>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include "algorithm/posix_zone_rule.h"
@@ -73,8 +75,10 @@ std::optional<Header> read_header(Bytes& bytes) {
 Error malformed() { return Error{"not a time zone file of version 2 or later"}; }
 
 std::string read_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
   std::string bytes;
+  std::error_code none;
+  if (!std::filesystem::is_regular_file(path, none)) return bytes;
+  std::ifstream file(path, std::ios::binary);
   if (file) bytes.assign(std::istreambuf_iterator<char>(file), {});
   return file.bad() ? std::string() : bytes;
 }
@@ -97,8 +101,10 @@ Result<TimeZone> TimeZone::open(const std::string& name) {
     for (const std::string& folder : {std::string(configured != nullptr ? configured : ""),
                                       std::string("/usr/share/zoneinfo"), std::string("/usr/lib/zoneinfo")}) {
       if (folder.empty()) continue;
-      const std::string file = read_file(folder + "/" + name);
-      if (!file.empty()) return parse(file);
+      const std::string file = read_file(std::string(folder).append("/").append(name));
+      if (file.empty()) continue;
+      auto zone = parse(file);
+      return zone ? std::move(zone) : Error{"\"" + name + "\" is " + zone.error().message};
     }
   }
   return Error{"\"" + name + "\" is not in the system's time zone database"};

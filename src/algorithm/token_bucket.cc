@@ -17,7 +17,6 @@ TokenBucket::TokenBucket(std::uint64_t rate, std::int64_t period, std::uint64_t 
       burst_(burst),
       c_(rate / std::gcd(rate, static_cast<std::uint64_t>(period))),
       p_(static_cast<std::uint64_t>(period) / std::gcd(rate, static_cast<std::uint64_t>(period))),
-      narrow_capacity_(0),
       longest_(longest_wait(tick)),
       narrow_(Uint128{burst} * p_ < kNarrow) {
   if (narrow_) narrow_capacity_ = burst_ * p_;
@@ -28,7 +27,7 @@ TokenBucket::TokenBucket(std::uint64_t rate, std::int64_t period, std::uint64_t 
 
 void TokenBucket::refund(State& state, std::int64_t now, std::uint64_t cost) const noexcept {
   now = clamp(state, now);
-  const Uint128 before = missing<Uint128>(state, now);
+  const auto before = missing<Uint128>(state, now);
   if (before == 0 || cost == 0) return;
   store(state, now, before - std::min(before, Uint128{cost} * p_));
 }
@@ -48,7 +47,7 @@ void TokenBucket::penalize(State& state, std::int64_t now, std::uint64_t cost) c
 // Takes as much of `cost` as leaves at most `room` tokens of debt, and nothing from a deeper one.
 void TokenBucket::force(State& state, std::int64_t now, std::uint64_t cost, std::uint64_t room) const noexcept {
   now = clamp(state, now);
-  const Uint128 before = missing<Uint128>(state, now);
+  const auto before = missing<Uint128>(state, now);
   const Uint128 deepest = std::max(before, (Uint128{burst_} + room) * p_);
   const Uint128 after = std::min(before + Uint128{cost} * p_, deepest);
   if (after != before) store(state, now, after);
@@ -57,7 +56,7 @@ void TokenBucket::force(State& state, std::int64_t now, std::uint64_t cost, std:
 void TokenBucket::convert(State& state, const TokenBucket& old, std::int64_t now) const noexcept {
   if (state.last == kNeverSeen || *this == old) return;
   now = clamp(state, now);
-  const Uint128 short_of_old = old.missing<Uint128>(state, now);
+  const auto short_of_old = old.missing<Uint128>(state, now);
   if (short_of_old == 0) {
     store(state, now, 0);
     return;
@@ -79,7 +78,8 @@ void TokenBucket::convert(State& state, const TokenBucket& old, std::int64_t now
 
 std::int64_t TokenBucket::expires_at(const State& state) const noexcept {
   const std::int64_t wait = ticks_to_refill(stored<Uint128>(state));
-  return wait == kNever || state.last == kNeverSeen ? (wait == 0 ? kNeverSeen : kNever) : state.last + wait;
+  if (state.last == kNeverSeen) return kNeverSeen;
+  return wait == kNever ? kNever : state.last + wait;
 }
 
 }  // namespace sluice::algorithm

@@ -94,7 +94,7 @@ class TokenBucket {
   std::uint64_t burst_;
   std::uint64_t c_;  // refilled per tick, in 1/p tokens
   std::uint64_t p_;  // 1/p tokens in a token
-  std::uint64_t narrow_capacity_;
+  std::uint64_t narrow_capacity_ = 0;
   std::int64_t longest_;
   bool narrow_;  // burst·p < 2^62
 };

@@ -39,7 +39,7 @@ struct Bucket::Exact {
         queue(numbers.rate, numbers.period.count(), numbers.capacity - 1, Tick::nanosecond) {}
 
   template <typename Function>
-  auto on(Function function) const {
+  auto on(Function function) const {  // NOLINT(modernize-use-nodiscard): what it returns is the function's
     return kind == Kind::tokens ? function(tokens) : function(queue);
   }
 

@@ -123,7 +123,8 @@ class Bucket {
       if (parts == 0) return Wait();
       if (c == 0) return Wait::never();
       const std::uint64_t ticks = c == 1 ? parts : (parts - 1) / c + 1;
-      return Wait(std::chrono::nanoseconds(static_cast<std::int64_t>(ticks)));
+      const std::chrono::nanoseconds duration(static_cast<std::int64_t>(ticks));
+      return Wait(duration);
     }
   };
 
@@ -160,7 +161,7 @@ class Bucket {
             .reset_after = look.refill(missing),
             .delay = kind_ == Kind::queue ? look.refill(look.missing) : Wait()};
   }
-  [[nodiscard]] Decision denied(const Look& look, std::uint64_t cost) const noexcept {
+  [[nodiscard]] static Decision denied(const Look& look, std::uint64_t cost) noexcept {
     return {
         .allowed = false,
         .limit = look.burst,
@@ -176,11 +177,11 @@ class Bucket {
   [[nodiscard]] Decision exact_peek(std::uint64_t cost, std::int64_t now) const noexcept;
   Granted exact_acquire_up_to(std::uint64_t most, std::int64_t now) noexcept;
 
-  const Kind kind_;
-  std::unique_ptr<Exact> exact_;
-  std::atomic<std::uint32_t> in_use_{0};
   alignas(64) std::atomic<std::uint64_t> word_{kElsewhere};
   static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+  std::unique_ptr<Exact> exact_;
+  std::atomic<std::uint32_t> in_use_{0};
+  const Kind kind_;
   std::array<Slot, 2> slots_;
 };
 

@@ -60,7 +60,8 @@ struct CountedLimit {
   /// Small number that stands for `identity` for the life of the process (see limit_ids.h).
   std::uint32_t id = 0;
   OnStoreFailure on_store_failure = OnStoreFailure::local;
-  DerivedSlot derived{};  ///< filled by the store; holds for the numbers at first use, so don't change them after it
+  /// Filled by the store; holds for the numbers at first use, so don't change them after it.
+  DerivedSlot derived{};  // NOLINT(readability-redundant-member-init): gcc warns of initializers that leave it out
 };
 
 /// How a charge that does not fit acts on its request.
@@ -76,7 +77,7 @@ struct Charge {
   const CountedLimit* limit = nullptr;
   /// The descriptor's values, encoded by policy/key_encoding: printable, no spaces; the first value stands before the
   /// first '|'. At most 200 bytes. (The memory store takes any bytes.)
-  std::string_view key{};
+  std::string_view key{};  // NOLINT(readability-redundant-member-init): as above
   std::uint64_t cost = 1;  ///< 0 … kMaxTokens
   Enforcement enforcement = Enforcement::enforce;
 };

@@ -9,7 +9,7 @@
 namespace sluice::store::memory {
 
 const KeyHash::Secrets& KeyHash::process_secrets() {
-  static const Secrets secrets = [] {
+  static const Secrets kSecrets = [] {
     Secrets drawn;
     std::random_device entropy;
     for (Secret* secret : {&drawn.place, &drawn.digest}) {
@@ -20,7 +20,7 @@ const KeyHash::Secrets& KeyHash::process_secrets() {
     }
     return drawn;
   }();
-  return secrets;
+  return kSecrets;
 }
 
 KeyHash::KeyHash() : secrets_(process_secrets()) { static_assert(kSecretSize >= XXH3_SECRET_SIZE_MIN); }

@@ -19,8 +19,8 @@ struct Table {
 
 // Never destroyed: a store or a policy that outlives main's statics may still release.
 Table& table() {
-  static auto* const all = new Table;
-  return *all;
+  static auto* const kAll = new Table;
+  return *kAll;
 }
 
 }  // namespace

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include "algorithm/compiled_limit.h"
 #include "sluice/limit.h"
@@ -23,8 +25,8 @@ class LiveLimit final : public Derived {
     return derived != nullptr ? static_cast<const LiveLimit*>(derived) : find(limit);
   }
 
-  LiveLimit(algorithm::CompiledLimit compiled_limit, std::uint32_t limit_id, const Limit& limit_numbers)
-      : compiled(std::move(compiled_limit)), id(limit_id), numbers(limit_numbers) {}
+  LiveLimit(algorithm::CompiledLimit compiled_limit, std::uint32_t limit_id, Limit limit_numbers)
+      : compiled(std::move(compiled_limit)), id(limit_id), numbers(std::move(limit_numbers)) {}
   ~LiveLimit() = default;
 
   void share() const noexcept { shares_.fetch_add(1, std::memory_order_relaxed); }

@@ -15,9 +15,7 @@ namespace {
 
 using algorithm::CompiledLimit;
 using algorithm::Verdict;
-using algorithm::View;
 using memory::LiveLimit;
-using memory::Record;
 using memory::Shard;
 
 constexpr std::uint64_t kKeysPerShard = 4'096;

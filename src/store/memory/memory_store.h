@@ -39,7 +39,7 @@ class MemoryStore final : public Store {
   /// `max_keys` 1 … kMostKeys. Takes 86 bytes of address space a key; memory comes as keys do. Throws std::bad_alloc
   /// when there is no address space for it.
   explicit MemoryStore(std::uint64_t max_keys = kDefaultMaxKeys);
-  ~MemoryStore();
+  ~MemoryStore() override;
   MemoryStore(const MemoryStore&) = delete;
   MemoryStore& operator=(const MemoryStore&) = delete;
 

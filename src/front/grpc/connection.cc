@@ -129,7 +129,7 @@ struct Connection::Callbacks {
   }
 
   static const nghttp2_session_callbacks& table() {
-    static const auto made = [] {
+    static const auto kMade = [] {
       nghttp2_session_callbacks* callbacks = nullptr;
       nghttp2_session_callbacks_new(&callbacks);
       nghttp2_session_callbacks_set_on_begin_frame_callback(callbacks, begin_frame);
@@ -141,7 +141,7 @@ struct Connection::Callbacks {
       nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, close);
       return std::unique_ptr<nghttp2_session_callbacks, CallbacksDeleter>(callbacks);
     }();
-    return *made;
+    return *kMade;
   }
 };
 
@@ -154,9 +154,9 @@ Connection::Connection(Owner& owner, Service& service, const GrpcOptions& option
       resets_(kResets, now.steady),
       born_(now.steady),
       last_call_(now.steady) {
-  static const auto option = make_option();
+  static const auto kOption = make_option();
   nghttp2_session* session = nullptr;
-  if (nghttp2_session_server_new2(&session, &Callbacks::table(), this, option.get()) != 0) throw std::bad_alloc();
+  if (nghttp2_session_server_new2(&session, &Callbacks::table(), this, kOption.get()) != 0) throw std::bad_alloc();
   session_.reset(session);
   const std::array settings{
       nghttp2_settings_entry{NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, options.max_streams},
@@ -263,7 +263,10 @@ std::int64_t Connection::next_deadline() const {
 void Connection::expire(Time now) {
   if (dead_) return;
   now_ = now;
-  if (!greeted_ && now.steady >= later(born_, options_.handshake_timeout)) return end(NGHTTP2_SETTINGS_TIMEOUT);
+  if (!greeted_ && now.steady >= later(born_, options_.handshake_timeout)) {
+    end(NGHTTP2_SETTINGS_TIMEOUT);
+    return;
+  }
   if (now.steady >= drain_deadline_) finish_drain();
 
   if (now.steady >= earliest_call_) {
@@ -462,20 +465,30 @@ bool Connection::judge_head(Stream& stream) {
 /// The request is complete.
 void Connection::dispatch(Stream& stream) {
   if (stream.state == Stream::State::foreign) {
-    if (stream.is_post) return respond_http(stream, "415", "this port speaks gRPC: content-type application/grpc\n");
-    return respond_http(stream, "405", "this port speaks gRPC: POST requests of content-type application/grpc\n");
+    if (stream.is_post) {
+      respond_http(stream, "415", "this port speaks gRPC: content-type application/grpc\n");
+      return;
+    }
+    respond_http(stream, "405", "this port speaks gRPC: POST requests of content-type application/grpc\n");
+    return;
   }
   if (stream.state != Stream::State::receiving) return;
   const std::string_view frame = stream.request;
   if (frame.size() < kFrameHead || frame.size() < kFrameHead + message_length(frame)) {
-    return respond_error(stream, StatusCode::internal, "the call ended before its message was complete");
+    respond_error(stream, StatusCode::internal, "the call ended before its message was complete");
+    return;
   }
   if (frame[0] == 1) {
-    return respond_error(stream, StatusCode::unimplemented, "compressed messages are not supported", true);
+    respond_error(stream, StatusCode::unimplemented, "compressed messages are not supported", true);
+    return;
   }
-  if (frame[0] != 0) return respond_error(stream, StatusCode::internal, "the first byte of a message must be 0 or 1");
+  if (frame[0] != 0) {
+    respond_error(stream, StatusCode::internal, "the first byte of a message must be 0 or 1");
+    return;
+  }
   if (stream.timeout >= 0 && later(stream.begun, std::chrono::nanoseconds(stream.timeout)) <= now_.steady) {
-    return respond_error(stream, StatusCode::deadline_exceeded, "the call's deadline was over before it began");
+    respond_error(stream, StatusCode::deadline_exceeded, "the call's deadline was over before it began");
+    return;
   }
   const std::string_view message = frame.substr(kFrameHead);
   if (stream.method == Method::health_check) {
@@ -487,9 +500,15 @@ void Connection::dispatch(Stream& stream) {
 
 void Connection::should_rate_limit(Stream& stream, std::string_view message) {
   RequestDecoder& decoder = service_.decoder;
-  if (!decoder.decode(message)) return respond_error(stream, decoder.code(), decoder.error());
+  if (!decoder.decode(message)) {
+    respond_error(stream, decoder.code(), decoder.error());
+    return;
+  }
   const auto progress = stream.call.start(decoder.request(), service_.policy.get(), *service_.store, now_);
-  if (progress == store::Progress::answered) return respond_rate_limit(stream);
+  if (progress == store::Progress::answered) {
+    respond_rate_limit(stream);
+    return;
+  }
   stream.state = Stream::State::pending;
   release_buffered(stream);
   if (stream.timeout >= 0) {
@@ -511,15 +530,18 @@ void Connection::respond_rate_limit(Stream& stream) {
     case Problem::none:
       break;
     case Problem::empty_domain:
-      return respond_error(stream, StatusCode::invalid_argument,
-                           "the domain of a rate limit request must not be empty");
+      respond_error(stream, StatusCode::invalid_argument, "the domain of a rate limit request must not be empty");
+      return;
     case Problem::no_descriptors:
-      return respond_error(stream, StatusCode::invalid_argument, "a rate limit request must have descriptors");
+      respond_error(stream, StatusCode::invalid_argument, "a rate limit request must have descriptors");
+      return;
     case Problem::cost_out_of_range:
-      return respond_error(stream, StatusCode::invalid_argument,
-                           fmt::format("hits_addend is out of range, expected 0 to {}", kMaxTokens));
+      respond_error(stream, StatusCode::invalid_argument,
+                    fmt::format("hits_addend is out of range, expected 0 to {}", kMaxTokens));
+      return;
     case Problem::no_policy:
-      return respond_error(stream, StatusCode::unavailable, "no rate limit policy is loaded");
+      respond_error(stream, StatusCode::unavailable, "no rate limit policy is loaded");
+      return;
   }
   begin_message(stream.response);
   encode_response(answer, options_.headers, service_.headers, stream.response);
@@ -529,8 +551,14 @@ void Connection::respond_rate_limit(Stream& stream) {
 
 void Connection::health_check(Stream& stream, std::string_view message) {
   const auto service = decode_health_request(message);
-  if (!service) return respond_error(stream, StatusCode::invalid_argument, "HealthCheckRequest is not valid protobuf");
-  if (!is_health_service(*service)) return respond_error(stream, StatusCode::not_found, "unknown service");
+  if (!service) {
+    respond_error(stream, StatusCode::invalid_argument, "HealthCheckRequest is not valid protobuf");
+    return;
+  }
+  if (!is_health_service(*service)) {
+    respond_error(stream, StatusCode::not_found, "unknown service");
+    return;
+  }
   const bool serving = !service_.draining && service_.policy.get() != nullptr && service_.store->ready();
   begin_message(stream.response);
   encode_health_response(serving, stream.response);
@@ -574,7 +602,10 @@ void Connection::submit(Stream& stream, std::span<const nghttp2_nv> fields, bool
   body.read_callback = Callbacks::body;
   const int result =
       nghttp2_submit_response(session_.get(), stream.id, fields.data(), fields.size(), with_body ? &body : nullptr);
-  if (result != 0) return end(NGHTTP2_INTERNAL_ERROR);
+  if (result != 0) {
+    end(NGHTTP2_INTERNAL_ERROR);
+    return;
+  }
   if (!stream.remote_closed) early_.push_back(stream.id);
 }
 

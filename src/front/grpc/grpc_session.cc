@@ -67,7 +67,10 @@ class GrpcSession final : public server::Session,
     socket_.set_option(boost::asio::ip::tcp::no_delay(true), error);
     socket_.set_option(boost::asio::socket_base::keep_alive(true), error);
     socket_.non_blocking(true, error);
-    if (error) return close();
+    if (error) {
+      close();
+      return;
+    }
     worker_.admit(*this);
     if (worker_.draining) connection_.drain(worker_.clock.now());
     flush();
@@ -104,8 +107,14 @@ class GrpcSession final : public server::Session,
 
   void on_read(error_code error, std::size_t size) {
     if (is_closed_) return;
-    if (error) return close();
-    if (is_ending_) return read();  // what still comes is of no use, but leaving it unread would reset the connection
+    if (error) {
+      close();
+      return;
+    }
+    if (is_ending_) {
+      read();  // what still comes is of no use, but leaving it unread would reset the connection
+      return;
+    }
     const bool goes_on = connection_.feed({input_.get(), size}, worker_.clock.now());
     flush();
     if (!goes_on) finish();
@@ -124,7 +133,10 @@ class GrpcSession final : public server::Session,
       if (output.empty()) break;
       error_code error;
       const std::size_t sent = socket_.write_some(boost::asio::buffer(output), error);
-      if (error && error != boost::asio::error::would_block) return close();
+      if (error && error != boost::asio::error::would_block) {
+        close();
+        return;
+      }
       if (sent < output.size()) {
         unsent_.assign(output, sent);
         write();
@@ -148,7 +160,10 @@ class GrpcSession final : public server::Session,
 
   void on_write(error_code error, std::size_t size) {
     if (is_closed_) return;
-    if (error) return close();
+    if (error) {
+      close();
+      return;
+    }
     unsent_.erase(0, size);
     if (!unsent_.empty()) {
       write();
@@ -203,7 +218,10 @@ class GrpcSession final : public server::Session,
     if (is_closed_) return;
     armed_ = INT64_MAX;
     const Time now = worker_.clock.now();
-    if (now.steady >= write_deadline_ || now.steady >= linger_deadline_) return close();
+    if (now.steady >= write_deadline_ || now.steady >= linger_deadline_) {
+      close();
+      return;
+    }
     if (!is_ending_) {
       connection_.expire(now);
       flush();

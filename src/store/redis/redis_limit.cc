@@ -43,9 +43,8 @@ void append_double(std::string& out, std::uint64_t number) { append_double(out, 
 bool read_whole(std::string_view bytes, std::size_t offset, std::int64_t least, std::int64_t most, std::int64_t& out) {
   double value = 0;
   std::memcpy(&value, bytes.data() + offset, sizeof value);
-  if (!(value >= static_cast<double>(least) && value <= static_cast<double>(most)) || value != std::floor(value)) {
-    return false;
-  }
+  const bool within = value >= static_cast<double>(least) && value <= static_cast<double>(most);  // NaN is not
+  if (!within || value != std::floor(value)) return false;
   out = static_cast<std::int64_t>(value);
   return true;
 }

@@ -8,11 +8,11 @@ namespace {
 constexpr int kMostElements = 4'096;
 
 const redisReplyObjectFunctions& usual_functions() {
-  static const redisReplyObjectFunctions functions = [] {
+  static const redisReplyObjectFunctions kFunctions = [] {
     const std::unique_ptr<redisReader, decltype(&redisReaderFree)> reader(redisReaderCreate(), redisReaderFree);
     return *reader->fn;
   }();
-  return functions;
+  return kFunctions;
 }
 
 // `Size` is int or size_t, by hiredis' version.

@@ -28,17 +28,17 @@ std::string sha1_hex(std::string_view text) {
 Script make_check_script(std::string_view clock) {
   Script script;
   script.text.append(clock)
-      .append(lua::arithmetic)
-      .append(lua::token_bucket)
-      .append(lua::fixed_window)
-      .append(lua::check);
+      .append(lua::kArithmetic)
+      .append(lua::kTokenBucket)
+      .append(lua::kFixedWindow)
+      .append(lua::kCheck);
   script.sha1 = sha1_hex(script.text);
   return script;
 }
 
 const Script& check_script() {
-  static const Script script = make_check_script(lua::clock_server);
-  return script;
+  static const Script kScript = make_check_script(lua::kClockServer);
+  return kScript;
 }
 
 }  // namespace sluice::store::redis

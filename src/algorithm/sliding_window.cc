@@ -42,10 +42,14 @@ SlidingWindow::Now SlidingWindow::look(const Counts& counts, std::int64_t now) c
     return current;
   }
   current.last_slot = counts.last >= current.slot * width_ ? current.slot : slot_of(counts.last);
-  for (std::int64_t slot = current.slot; slot > current.slot - slots_; --slot) {
-    current.whole += count(counts, current.last_slot, slot);
+  if (current.slot - current.last_slot > slots_) return current;
+  // All that is held, without the slots that have left since the newest change.
+  for (const std::uint64_t taken : counts.ring) current.whole += static_cast<std::int64_t>(taken);
+  for (std::int64_t slot = current.last_slot - slots_; slot < current.slot - slots_; ++slot) {
+    current.whole -= count(counts, current.last_slot, slot);
   }
   current.old = count(counts, current.last_slot, current.slot - slots_);
+  current.whole -= current.old;
   return current;
 }
 

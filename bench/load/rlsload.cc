@@ -68,7 +68,7 @@ Options parse(std::span<char*> arguments) {
   for (std::size_t i = 1; i < arguments.size(); ++i) {
     std::string_view name = arguments[i];
     if (name == "--help") {
-      std::fputs(kUsage.data(), stdout);
+      std::fwrite(kUsage.data(), 1, kUsage.size(), stdout);
       std::exit(0);
     }
     if (!name.starts_with("--") || i + 1 == arguments.size()) die("unknown argument\n" + std::string(kUsage));
@@ -181,9 +181,9 @@ void put_frame(std::string& out, FrameType type, std::uint8_t flags, std::uint32
   out.append(payload);
 }
 
-std::uint32_t get_uint32(const char* at) {
+std::uint32_t get_uint32(std::string_view bytes) {
   std::uint32_t value = 0;
-  for (int i = 0; i < 4; ++i) value = value << 8U | static_cast<unsigned char>(at[i]);
+  for (const char byte : bytes.substr(0, 4)) value = value << 8U | static_cast<unsigned char>(byte);
   return value;
 }
 
@@ -331,6 +331,7 @@ class Connection {
 
   void connect_now() {
     socket_ = ::socket(AF_INET, SOCK_STREAM, 0);
+    if (socket_ < 0) die(std::string("cannot make a socket: ") + std::strerror(errno));
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_port = htons(options_.port);
@@ -352,12 +353,12 @@ class Connection {
   void read_frames() {
     std::size_t at = 0;
     while (filled_ - at >= kFrameHead) {
-      const char* head = input_.data() + at;
+      const std::string_view head(input_.data() + at, kFrameHead);
       const std::size_t size = get_uint32(head) >> 8U;
       if (kFrameHead + size > input_.size()) die("the server sent a frame that is too large");
       if (filled_ - at < kFrameHead + size) break;
-      on_frame(static_cast<FrameType>(head[3]), static_cast<std::uint8_t>(head[4]), get_uint32(head + 5) & 0x7FFF'FFFFU,
-               {head + kFrameHead, size});
+      on_frame(static_cast<FrameType>(head[3]), static_cast<std::uint8_t>(head[4]),
+               get_uint32(head.substr(5)) & 0x7FFF'FFFFU, {input_.data() + at + kFrameHead, size});
       at += kFrameHead + size;
     }
     filled_ -= at;
@@ -393,7 +394,7 @@ class Connection {
       case goaway:
         die("the server said GOAWAY");
       case window_update:
-        if (stream == 0) window_ += get_uint32(payload.data());
+        if (stream == 0) window_ += get_uint32(payload);
         break;
     }
   }

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <ranges>
 
 namespace sluice {
 namespace {
@@ -98,9 +99,9 @@ Result<std::chrono::nanoseconds> parse_duration(std::string_view text) {
 std::string to_text(std::chrono::nanoseconds duration) {
   const std::int64_t count = duration.count();
   if (count == 0) return "0s";
-  for (auto unit = kUnits.rbegin(); unit != kUnits.rend(); ++unit) {
-    if (count % unit->nanoseconds == 0 && unit->name != "µs") {
-      return std::to_string(count / unit->nanoseconds) + std::string(unit->name);
+  for (const Unit& unit : kUnits | std::views::reverse) {
+    if (count % unit.nanoseconds == 0 && unit.name != "µs") {
+      return std::to_string(count / unit.nanoseconds) + std::string(unit.name);
     }
   }
   return std::to_string(count) + "ns";

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -53,11 +54,9 @@ void append_quoted(std::string& out, std::string_view text) {
 }
 
 bool is_plain(std::string_view value) {
-  if (value.empty()) return false;
-  for (const char c : value) {
-    if (static_cast<unsigned char>(c) <= 0x20 || c == '"' || c == '\\' || c == '=' || c == 0x7f) return false;
-  }
-  return true;
+  return !value.empty() && std::ranges::all_of(value, [](char c) {
+    return static_cast<unsigned char>(c) > 0x20 && c != '"' && c != '\\' && c != '=' && c != 0x7f;
+  });
 }
 
 }  // namespace

@@ -109,6 +109,7 @@ std::optional<Error> set_policy(Settings& settings, std::span<const std::string>
 
 constexpr std::int64_t kSecond = 1'000;  // in milliseconds
 constexpr std::int64_t kHour = 3'600 * kSecond;
+constexpr std::int64_t kDay = 24 * kHour;
 
 constexpr auto kSettings = std::to_array<Setting>({
     {.name = "listen.grpc",
@@ -214,7 +215,7 @@ constexpr auto kSettings = std::to_array<Setting>({
      .value = "DURATION",
      .fallback = "75s",
      .help = "How long an HTTP connection may be silent between requests",
-     .set = set_one<&Settings::http_idle_timeout, parse_duration_of<1, 24 * kHour>>},
+     .set = set_one<&Settings::http_idle_timeout, parse_duration_of<1, kDay>>},
     {.name = "grpc.headers.retry_after",
      .value = "BOOL",
      .fallback = "true",
@@ -234,12 +235,12 @@ constexpr auto kSettings = std::to_array<Setting>({
      .value = "DURATION",
      .fallback = "10m",
      .help = "How long a gRPC connection may be without a call",
-     .set = set_one<&Settings::grpc_idle_timeout, parse_duration_of<1, 24 * kHour>>},
+     .set = set_one<&Settings::grpc_idle_timeout, parse_duration_of<1, kDay>>},
     {.name = "grpc.max_connection_age",
      .value = "DURATION",
      .fallback = "24h",
      .help = "Age at which a gRPC connection is ended in good order",
-     .set = set_one<&Settings::grpc_max_connection_age, parse_duration_of<1, 366 * 24 * kHour>>},
+     .set = set_one<&Settings::grpc_max_connection_age, parse_duration_of<1, 366 * kDay>>},
     {.name = "log.level",
      .value = "LEVEL",
      .fallback = "info",
@@ -259,7 +260,12 @@ std::span<const Setting> all_settings() { return kSettings; }
 std::string environment_name(const Setting& setting) {
   std::string name = "SLUICE_";
   for (const char c : setting.name) {
-    name += c == '.' ? '_' : static_cast<char>(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
+    const bool lower = c >= 'a' && c <= 'z';
+    if (lower) {
+      name += static_cast<char>(c - 'a' + 'A');
+    } else {
+      name += c == '.' ? '_' : c;
+    }
   }
   return name;
 }

@@ -121,6 +121,7 @@ TEST_F(DaemonOnRedis, ArticleCreateAllowsThirtyAtOnceAndDeniesTheNext) {
     const auto begin = std::chrono::steady_clock::now();
     client.send(requests);
     std::vector<HttpAnswer> answers;
+    answers.reserve(31);
     for (int i = 0; i < 31; ++i) answers.push_back(client.receive());
     if (std::chrono::steady_clock::now() - begin >= 100ms) continue;
     for (int i = 0; i < 30; ++i) EXPECT_EQ(answers[static_cast<std::size_t>(i)].status, 200) << i;

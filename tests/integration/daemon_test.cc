@@ -85,7 +85,7 @@ TEST(Daemon, OneLimitHoldsOverAllThreads) {
 }
 
 TEST(Daemon, StopFinishesWhatIsInFlight) {
-  Daemon daemon(kArticle, {"--drain_timeout", "1h"});
+  Daemon daemon(kArticle, {"--threads", "1", "--drain_timeout", "1h"});
   ASSERT_TRUE(daemon.ready());
   HttpClient idle(daemon.http());
   EXPECT_EQ(idle.get("/healthcheck").status, 200);
@@ -93,7 +93,7 @@ TEST(Daemon, StopFinishesWhatIsInFlight) {
   const std::string request = post_request("/v1/check", kUser42);
   EXPECT_EQ(busy.get("/healthcheck").status, 200);  // so that it is being served
   busy.send(request.substr(0, request.size() - 1));
-  // The admin listener answers from the same threads: what was sent before is known by now, whatever thread has it.
+  // Answered by the same thread, so what was sent before has been read by now.
   EXPECT_EQ(HttpClient(daemon.admin()).get("/healthcheck").status, 200);
   daemon.process().signal(SIGTERM);
   ASSERT_TRUE(daemon.process().has_printed("stopping"));
@@ -116,12 +116,12 @@ TEST(Daemon, StopClosesWhatDoesNotEndInTime) {
 }
 
 TEST(Daemon, ASecondSignalEndsItAtOnce) {
-  Daemon daemon(kArticle, {"--drain_timeout", "1h"});
+  Daemon daemon(kArticle, {"--threads", "1", "--drain_timeout", "1h"});
   ASSERT_TRUE(daemon.ready());
   HttpClient slow(daemon.http());
   EXPECT_EQ(slow.get("/healthcheck").status, 200);
   slow.send(post_request("/v1/check", kUser42).substr(0, 80));
-  // Answered by the thread that has the unfinished request, too, when there is one thread for both.
+  // Answered by the same thread, so what was sent before has been read by now.
   EXPECT_EQ(HttpClient(daemon.admin()).get("/healthcheck").status, 200);
   daemon.process().signal(SIGTERM);
   ASSERT_TRUE(daemon.process().has_printed("stopping"));
@@ -184,6 +184,7 @@ TEST(Daemon, LivesOnWhenDescriptorsRunOut) {
   });
   ASSERT_TRUE(daemon.ready()) << daemon.process().output();
   std::vector<std::unique_ptr<HttpClient>> clients;
+  clients.reserve(60);
   for (int i = 0; i < 60; ++i) clients.push_back(std::make_unique<HttpClient>(daemon.http()));
   ASSERT_TRUE(daemon.process().has_printed("cannot accept connections"));
   EXPECT_EQ(clients.front()->get("/healthcheck").status, 200);
@@ -309,9 +310,9 @@ TEST(DaemonStart, FileEnvironmentAndFlagsWorkTogether) {
                                           "policy: p.yaml\n"
                                           "http: { headers: { x_rate_limit: false } }\n");
   sluice::test::Process daemon({sluice::test::sluice_binary(), "serve", "--config", config, "--listen.grpc", "off"});
-  const auto http = daemon.line_after("listening http ");
-  ASSERT_TRUE(http.has_value()) << daemon.output();
-  const HttpAnswer answer = HttpClient(*http).post("/v1/check", kUser42);
+  const std::string http = daemon.line_after("listening http ").value_or("");
+  ASSERT_NE(http, "") << daemon.output();
+  const HttpAnswer answer = HttpClient(http).post("/v1/check", kUser42);
   EXPECT_EQ(answer.status, 200);
   EXPECT_FALSE(answer.fields.contains("x-ratelimit-limit"));
   EXPECT_TRUE(answer.fields.contains("ratelimit"));
@@ -334,8 +335,6 @@ TEST(Cli, HelpAndVersion) {
 }
 
 TEST(Cli, CheckTellsItsDecisionByExitCode) {
-  const TempFolder folder;
-  const std::string closed = folder.write("p.yaml", policy_of(0));
   EXPECT_EQ(run_sluice({"check", "--policy", kArticle, "user=42"}).exit_code, 0);
   EXPECT_EQ(run_sluice({"check", "--policy", kArticle, "--cost", "31", "user=42"}).exit_code, 2);
   EXPECT_EQ(run_sluice({"check", "--policy", "/nonexistent.yaml", "user=42"}).exit_code, 1);

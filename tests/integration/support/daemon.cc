@@ -1,5 +1,6 @@
 #include "tests/integration/support/daemon.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <stdexcept>
@@ -9,12 +10,7 @@ namespace {
 
 std::vector<std::string> serve_command(const std::string& policy, const std::vector<std::string>& more) {
   std::vector<std::string> command{sluice_binary(), "serve", "--policy", policy};
-  const auto given = [&](std::string_view flag) {
-    for (const std::string& argument : more) {
-      if (argument == flag) return true;
-    }
-    return false;
-  };
+  const auto given = [&](std::string_view flag) { return std::ranges::find(more, flag) != more.end(); };
   if (!given("--listen.http")) command.insert(command.end(), {"--listen.http", "127.0.0.1:0"});
   if (!given("--listen.admin")) command.insert(command.end(), {"--listen.admin", "127.0.0.1:0"});
   if (!given("--listen.grpc")) command.insert(command.end(), {"--listen.grpc", "off"});
@@ -45,7 +41,7 @@ std::string TempFolder::write(const std::string& name, std::string_view text) co
 
 Daemon::Daemon(const std::string& policy, const std::vector<std::string>& more,
                const std::function<void()>& before_exec)
-    : process_(serve_command(policy, more), before_exec), http_(process_.line_after("listening http ")) {}
+    : process_(serve_command(policy, more), before_exec), http_(process_.line_after("listening http ").value_or("")) {}
 
 Ended run_sluice(const std::vector<std::string>& arguments) {
   std::vector<std::string> command{sluice_binary()};

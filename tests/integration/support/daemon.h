@@ -3,7 +3,6 @@
 
 #include <filesystem>
 #include <functional>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,7 +23,8 @@ class TempFolder {
   TempFolder& operator=(const TempFolder&) = delete;
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
   /// Writes a file and returns its path.
-  std::string write(const std::string& name, std::string_view text) const;
+  std::string write(const std::string& name,
+                    std::string_view text) const;  // NOLINT(modernize-use-nodiscard): a file may be known
 
  private:
   std::filesystem::path path_;
@@ -37,15 +37,15 @@ class Daemon {
   explicit Daemon(const std::string& policy, const std::vector<std::string>& more = {},
                   const std::function<void()>& before_exec = {});
 
-  [[nodiscard]] bool ready() const { return http_.has_value(); }
-  [[nodiscard]] const std::string& http() const { return *http_; }
+  [[nodiscard]] bool ready() const { return !http_.empty(); }
+  [[nodiscard]] const std::string& http() const { return http_; }
   [[nodiscard]] std::string admin() const { return process_.line_after("listening admin ").value_or("127.0.0.1:1"); }
   [[nodiscard]] std::string grpc() const { return process_.line_after("listening grpc ").value_or("127.0.0.1:1"); }
   [[nodiscard]] Process& process() { return process_; }
 
  private:
   Process process_;
-  std::optional<std::string> http_;
+  std::string http_;
 };
 
 struct Ended {

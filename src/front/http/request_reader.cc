@@ -67,6 +67,8 @@ class RequestReader::Parser final : public beast_http::basic_parser<true> {
   }
 
   [[nodiscard]] const std::optional<RequestFault>& fault() const { return fault_; }
+  /// Bytes of the present chunk's data that are still to come.
+  [[nodiscard]] std::uint64_t chunk_left() const { return chunk_left_; }
 
  private:
   void refuse(RequestFault fault, ErrorCode& error) {
@@ -107,9 +109,10 @@ class RequestReader::Parser final : public beast_http::basic_parser<true> {
 
   void on_body_init_impl(const boost::optional<std::uint64_t>&, ErrorCode&) override {}
   std::size_t on_body_impl(BeastView body, ErrorCode&) override { return body.size(); }
-  void on_chunk_header_impl(std::uint64_t, BeastView, ErrorCode&) override {}
+  void on_chunk_header_impl(std::uint64_t size, BeastView, ErrorCode&) override { chunk_left_ = size; }
   std::size_t on_chunk_body_impl(std::uint64_t, BeastView body, ErrorCode&) override {
     chunks_.append(body.data(), body.size());
+    chunk_left_ -= body.size();
     return body.size();
   }
   void on_finish_impl(ErrorCode&) override {}
@@ -118,6 +121,7 @@ class RequestReader::Parser final : public beast_http::basic_parser<true> {
   std::string& chunks_;
   std::size_t max_fields_;
   std::size_t fields_ = 0;
+  std::uint64_t chunk_left_ = 0;
   bool in_trailer_ = false;
   bool has_host_ = false;
   bool has_length_ = false;
@@ -177,6 +181,7 @@ struct RequestReader::Impl {
     parser.emplace(head, chunks, options);
     body = {};
     read_bytes = 0;
+    searched = 0;
     phase = Phase::idle;
   }
 
@@ -202,7 +207,8 @@ struct RequestReader::Impl {
   std::optional<Parser> parser;
   std::string chunks;  ///< a chunked body, decoded
   std::string_view body;
-  std::size_t read_bytes = 0;  ///< of this head: searched for its end; then of this chunked body: used
+  std::size_t read_bytes = 0;  ///< of this chunked body as sent
+  std::size_t searched = 0;    ///< so many of the bytes at hand hold no end of a head or of a line, or too early a one
   std::uint64_t length = 0;    ///< of a body with Content-Length
   RequestFault fault;
   Phase phase = Phase::idle;
@@ -214,9 +220,9 @@ RequestReader::Event RequestReader::Impl::read_head(std::string_view& bytes) {
   constexpr std::string_view end_mark = "\r\n\r\n";
   if (!is_method_start(bytes.front())) return fail({400, "malformed request line: bad method"});
   const std::string_view window = bytes.substr(0, options.max_head);
-  const std::size_t end = window.find(end_mark, read_bytes);
+  const std::size_t end = window.find(end_mark, searched);
   if (end == std::string_view::npos) {
-    read_bytes = window.size() - std::min(window.size(), end_mark.size() - 1);
+    searched = window.size() - std::min(window.size(), end_mark.size() - 1);
     if (window.size() < options.max_head) return Event::need_more;
     if (window.find("\r\n") == std::string_view::npos) return fail({414, "the request target is longer than 8 KiB"});
     return fail({431, "the request head is too large"});
@@ -229,30 +235,40 @@ RequestReader::Event RequestReader::Impl::read_head(std::string_view& bytes) {
   length = content_length.value_or(0);
   head.has_length = content_length.has_value() || parser_now().chunked();
   head.has_body = parser_now().chunked() || length != 0;
-  read_bytes = 0;
+  searched = 0;
   phase = Phase::body;
   return Event::head;
 }
 
+/// Beast is given data as it comes, but the lines between it whole and one more at a time: it looks beyond the end of a
+/// line, so what it finds wrong would depend on what has come.
 RequestReader::Event RequestReader::Impl::read_chunks(std::string_view& bytes) {
   // Chunks of a byte each are six times as long as what they carry; extensions and trailers have to fit in besides.
   const std::size_t most = 8 * options.max_body + options.max_head;
   // The shortest chunked body has five bytes, and Beast 1.81 asserts that it has them all at once.
   constexpr std::size_t shortest = 5;
-  if (read_bytes == 0 && bytes.size() < shortest) return Event::need_more;
   while (!parser_now().is_done()) {
-    const std::size_t allowed = most - read_bytes;
-    const std::string_view slice = bytes.substr(0, allowed);
-    if (slice.empty()) return allowed == 0 ? fail({413, "the chunked body is too large"}) : Event::need_more;
+    std::size_t size = bytes.size();
+    if (parser_now().chunk_left() == 0) {
+      const std::size_t end = bytes.find('\n', std::max(searched, read_bytes == 0 ? shortest - 1 : 0));
+      const std::size_t lines = end == std::string_view::npos ? bytes.size() : end + 1;
+      if (lines > options.max_head || read_bytes + lines > most) return fail({413, "the chunked body is too large"});
+      if (end == std::string_view::npos) {
+        searched = bytes.size();
+        return Event::need_more;
+      }
+      size = lines;
+    } else if (size == 0) {
+      return Event::need_more;
+    } else {
+      size = std::min<std::uint64_t>(size, parser_now().chunk_left());
+    }
     ErrorCode error;
-    const std::size_t used = parser_now().put(boost::asio::const_buffer(slice.data(), slice.size()), error);
+    const std::size_t used = parser_now().put(boost::asio::const_buffer(bytes.data(), size), error);
     bytes.remove_prefix(used);
     read_bytes += used;
-    if (error == beast_http::error::need_more) {
-      if (slice.size() < allowed) return Event::need_more;
-      return fail({413, "the chunked body is too large"});
-    }
-    if (error) return fail(error);
+    searched = used == 0 ? size : 0;
+    if (error && error != beast_http::error::need_more) return fail(error);
   }
   body = chunks;
   phase = Phase::done;

@@ -168,7 +168,7 @@ void Server::run() {
   log::info("stopped");
 }
 
-std::shared_ptr<store::Store> Server::make_store(Worker& worker) const {
+std::shared_ptr<store::Store> Server::make_store(Worker& worker) {
   if (settings_.redis_url.empty()) return memory_;
   auto redis = store::redis::RedisStore::create(worker.io,
                                                 {.url = settings_.redis_url,
@@ -182,7 +182,7 @@ std::shared_ptr<store::Store> Server::make_store(Worker& worker) const {
     log::error("store.redis: " + redis.error().message);
     std::abort();
   }
-  return std::make_shared<store::FallbackStore>(*std::move(redis), *memory_, worker.metrics);
+  return std::make_shared<store::FallbackStore>(*std::move(redis), *memory_, store_reached_, worker.metrics);
 }
 
 void Server::expose_memory() {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <sys/types.h>
+#include <atomic>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
@@ -50,7 +51,7 @@ class Server {
   [[nodiscard]] std::vector<std::string> load_policy();
   void open(std::vector<std::string>& problems, std::string name, const config::Address& address, StartSession start,
             std::string refusal);
-  [[nodiscard]] std::shared_ptr<store::Store> make_store(Worker& worker) const;
+  [[nodiscard]] std::shared_ptr<store::Store> make_store(Worker& worker);
   void expose_memory();
   void accepted(const Port& port, int descriptor, boost::asio::ip::tcp protocol);
   void refuse(int descriptor, const std::string& farewell);
@@ -67,6 +68,7 @@ class Server {
   policy::SnapshotHolder policies_;
   /// Holds the state, or with Redis what is counted while that fails.
   std::shared_ptr<store::MemoryStore> memory_;
+  std::atomic<bool> store_reached_{false};
   http::HttpContext service_context_;
   http::HttpContext admin_context_;
   front::GrpcOptions grpc_options_;

@@ -36,10 +36,16 @@ class FallbackStore::LocalCheck final : public Check {
   void complete() override {}
 };
 
-FallbackStore::FallbackStore(std::unique_ptr<Store> primary, Store& local, metrics::Shard& metrics)
-    : primary_(std::move(primary)), local_(local), metrics_(metrics) {}
+FallbackStore::FallbackStore(std::unique_ptr<Store> primary, Store& local, std::atomic<bool>& reached,
+                             metrics::Shard& metrics)
+    : primary_(std::move(primary)), local_(local), reached_(reached), metrics_(metrics) {}
 
 FallbackStore::~FallbackStore() = default;
+
+bool FallbackStore::ready() const {
+  if (!reached_.load(std::memory_order_relaxed) && primary_->ready()) reached_.store(true, std::memory_order_relaxed);
+  return reached_.load(std::memory_order_relaxed);
+}
 
 Progress FallbackStore::check(Check& check, Time now) {
   if (free_.empty()) {
@@ -162,6 +168,9 @@ void FallbackStore::peek_local(const Charge& charge, Decision& decision, Time no
 }
 
 void FallbackStore::note(Failure failure, Time now) {
+  if (failure == Failure::none && !reached_.load(std::memory_order_relaxed)) {
+    reached_.store(true, std::memory_order_relaxed);
+  }
   if (failure != Failure::none) {
     if (!failing_) {
       failing_ = true;

@@ -1,6 +1,7 @@
 // What answers when the store that holds the state fails: the policy's word.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -21,15 +22,18 @@ namespace sluice::store {
 /// One per io thread, as its primary; not thread-safe. No allocation after warm-up.
 class FallbackStore final : public Store {
  public:
-  /// `local` answers within the call, may be shared by threads, and must outlive this; so must `metrics`.
-  FallbackStore(std::unique_ptr<Store> primary, Store& local, metrics::Shard& metrics);
+  /// `local` answers within the call, may be shared by threads, and must outlive this; so must `metrics` and `reached`,
+  /// which the stores of all io threads share: has the server behind them ever answered?
+  FallbackStore(std::unique_ptr<Store> primary, Store& local, std::atomic<bool>& reached, metrics::Shard& metrics);
   /// Checks that are pending are never completed.
   ~FallbackStore() override;
 
   [[nodiscard]] Progress check(Check& check, Time now) override;
   /// Cost: proportional to the checks pending.
   void cancel(Check& check) override;
-  [[nodiscard]] bool ready() const override { return primary_->ready(); }
+  /// False until the primary could first answer. Its failure after that is no reason to send traffic elsewhere: the
+  /// other daemons have lost the same server, and `on_store_failure` answers.
+  [[nodiscard]] bool ready() const override;
 
  private:
   class Relay;
@@ -44,6 +48,7 @@ class FallbackStore final : public Store {
 
   std::unique_ptr<Store> primary_;
   Store& local_;
+  std::atomic<bool>& reached_;
   metrics::Shard& metrics_;
   std::vector<std::unique_ptr<Relay>> relays_;
   std::vector<Relay*> free_;

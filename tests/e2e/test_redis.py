@@ -48,7 +48,8 @@ class OnRedis(unittest.TestCase):
         sources, statuses = zip(*[(answer.json["source"], answer.status) for answer in map(self.check, ["local"] * 4)])
         self.assertEqual(set(sources), {"fallback_local"})
         self.assertEqual(statuses, (200, 200, 200, 429))
-        self.assertEqual(curl(self.sluice.url("/healthcheck")).status, 503)
+        # Every daemon has lost the same server: none of them is worse than the others.
+        self.assertEqual(curl(self.sluice.url("/healthcheck")).status, 200)
 
         self.redis.run()
         self.wait_for_redis()

@@ -1,6 +1,7 @@
 // What happens when the server does not do as it should.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <atomic>
 
 #include <algorithm>
 #include <chrono>
@@ -44,11 +45,11 @@ class RedisFailureTest : public ::testing::Test {
         RedisStore::create(io_, {.url = url, .timeout = kTimeout, .failures = 3, .probe_interval = 50ms}, metrics_);
     ASSERT_TRUE(created);
     redis_ = created->get();
-    store_ = std::make_unique<FallbackStore>(*std::move(created), memory_, metrics_);
+    store_ = std::make_unique<FallbackStore>(*std::move(created), memory_, reached_, metrics_);
   }
   void open_ready(const std::string& url) {
     open(url);
-    ASSERT_TRUE(run_until(io_, [&] { return store_->ready(); }));
+    ASSERT_TRUE(run_until(io_, [&] { return redis_->ready(); }));
   }
   HeldCheck& ask_once(const CountedLimit& limit, std::uint64_t cost = 1) {
     checks_.emplace_back(std::vector<Charge>{{.limit = &limit, .key = "k", .cost = cost}});
@@ -66,6 +67,7 @@ class RedisFailureTest : public ::testing::Test {
   metrics::Shard metrics_;
   MemoryStore memory_{1'000};
   RedisStore* redis_ = nullptr;
+  std::atomic<bool> reached_{false};
   std::unique_ptr<FallbackStore> store_;
   std::deque<HeldCheck> checks_;
 };
@@ -92,14 +94,14 @@ TEST_F(RedisFailureTest, KilledAndStartedAgain) {
     EXPECT_EQ(ask_once(deny).decisions[0].source, Source::fallback_deny);
     EXPECT_FALSE(checks_.back().admitted);
   }
-  EXPECT_FALSE(store_->ready());
+  EXPECT_FALSE(redis_->ready());
   EXPECT_EQ(metrics_.value(metrics::Counter::fallback_local), 10U);
   EXPECT_EQ(metrics_.value(metrics::Counter::fallback_allow), 10U);
   EXPECT_EQ(metrics_.value(metrics::Counter::fallback_deny), 10U);
   EXPECT_EQ(metrics_.value(metrics::Counter::store_failures), 30U);
 
   server.start();
-  ASSERT_TRUE(run_until(io_, [&] { return store_->ready(); }));
+  ASSERT_TRUE(run_until(io_, [&] { return redis_->ready(); }));
   const HeldCheck& recovered = ask_once(local);
   EXPECT_EQ(recovered.decisions[0].source, Source::redis);
   EXPECT_EQ(recovered.decisions[0].remaining, 4U);  // the server lost its memory, not ours to mend
@@ -110,10 +112,10 @@ TEST_F(RedisFailureTest, StartsWithoutAServerAndFindsItLater) {
   server.kill();
   const CountedLimit limit = bucket("shop/user;tb");
   open(server.url());
-  EXPECT_FALSE(store_->ready());
+  EXPECT_FALSE(redis_->ready());
   EXPECT_EQ(ask_once(limit).decisions[0].source, Source::fallback_local);
   server.start();
-  ASSERT_TRUE(run_until(io_, [&] { return store_->ready(); }));
+  ASSERT_TRUE(run_until(io_, [&] { return redis_->ready(); }));
   EXPECT_EQ(ask_once(limit).decisions[0].source, Source::redis);
 }
 
@@ -131,7 +133,7 @@ TEST_F(RedisFailureTest, StoppedProcess) {
   for (int i = 3; i < 8; ++i) EXPECT_EQ(failures[static_cast<std::size_t>(i)], Failure::circuit_open);
   EXPECT_EQ(metrics_.value(metrics::Counter::store_timeouts), 3U);
   server.resume();
-  ASSERT_TRUE(run_until(io_, [&] { return store_->ready(); }));
+  ASSERT_TRUE(run_until(io_, [&] { return redis_->ready(); }));
   const HeldCheck& check = ask_once(limit, 0);
   EXPECT_EQ(check.decisions[0].source, Source::redis);
   // The three that timed out were charged: a lost answer counts as applied, and none was sent twice.
@@ -173,7 +175,7 @@ TEST_F(RedisFailureTest, OutOfMemoryIsNotADenial) {
   // Probes write too, so they fail as long as checks would.
   EXPECT_EQ(failure_of(limit), Failure::circuit_open);
   server.command({"CONFIG", "SET", "maxmemory", "0"});
-  ASSERT_TRUE(run_until(io_, [&] { return store_->ready(); }));
+  ASSERT_TRUE(run_until(io_, [&] { return redis_->ready(); }));
   EXPECT_EQ(failure_of(limit), Failure::none);
 }
 
@@ -189,9 +191,9 @@ TEST_F(RedisFailureTest, public_report_61) {
     const Failure failure = failure_of(limit);
     return failure == Failure::read_only || failure == Failure::circuit_open;
   }));
-  EXPECT_FALSE(store_->ready());
+  EXPECT_FALSE(redis_->ready());
   server.command({"REPLICAOF", "NO", "ONE"});
-  ASSERT_TRUE(run_until(io_, [&] { return store_->ready(); }));
+  ASSERT_TRUE(run_until(io_, [&] { return redis_->ready(); }));
   EXPECT_EQ(failure_of(limit), Failure::none);
 }
 
@@ -229,10 +231,10 @@ TEST_F(RedisFailureTest, PasswordsAndPermissions) {
 
   open("redis://127.0.0.1:" + std::to_string(server.port()));
   EXPECT_TRUE(run_until(io_, [&] { return failure_of(limit) != Failure::none; }));
-  EXPECT_FALSE(store_->ready());
+  EXPECT_FALSE(redis_->ready());
   open("redis://limiter:wrong" + at);
   EXPECT_NE(failure_of(limit), Failure::none);
-  EXPECT_FALSE(store_->ready());
+  EXPECT_FALSE(redis_->ready());
   open("redis://reader:pw" + at);
   EXPECT_TRUE(run_until(io_, [&] { return failure_of(limit) == Failure::no_permission; }));
 }

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <atomic>
 
 #include <algorithm>
 #include <atomic>
@@ -293,7 +294,8 @@ TEST_F(RedisStoreTest, public_report_65) {
 TEST_F(RedisStoreTest, public_report_66) {
   MemoryStore memory(1'000);
   const Script script = script_at(kNewYear);
-  FallbackStore store(make_store(&script), memory, metrics_);
+  std::atomic<bool> reached{false};
+  FallbackStore store(make_store(&script), memory, reached, metrics_);
   const CountedLimit limit = bucket("shop/points;tb", 2, 2);
   HeldCheck three({{.limit = &limit, .key = "k", .cost = 3}});
   ask(io_, store, three);

@@ -200,7 +200,7 @@ void HttpConnection::serve_health(Time now) {
   } else if (environment_.policy.get() == nullptr) {
     body = "no policy is loaded\n";
   } else if (!environment_.store.ready()) {
-    body = "the store cannot be reached\n";
+    body = "the store has not been reached yet\n";
   } else {
     status = 200;
     body = "OK";

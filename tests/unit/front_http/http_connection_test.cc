@@ -178,7 +178,7 @@ TEST(HttpConnection, health_says_why_not) {
   wire.store.is_ready = false;
   health = parse_response(wire.talk(get("/healthcheck")));
   EXPECT_EQ(health.status, 503);
-  EXPECT_EQ(health.body, "the store cannot be reached\n");
+  EXPECT_EQ(health.body, "the store has not been reached yet\n");
 
   wire.policies.set(nullptr);
   EXPECT_EQ(parse_response(wire.talk(get("/healthcheck"))).body, "no policy is loaded\n");

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <atomic>
 
 #include <deque>
 
@@ -66,7 +67,7 @@ class FallbackStoreTest : public ::testing::Test {
   FallbackStoreTest() {
     auto primary = std::make_unique<FakeStore>();
     primary_ = primary.get();
-    store_ = std::make_unique<FallbackStore>(std::move(primary), memory_, metrics_);
+    store_ = std::make_unique<FallbackStore>(std::move(primary), memory_, reached_, metrics_);
   }
   CountedLimit limit(std::uint32_t id, OnStoreFailure word, std::uint64_t burst = 1) {
     return {.numbers = {.algorithm = Algorithm::token_bucket, .rate = 1, .period = 3600s, .burst = burst},
@@ -77,6 +78,7 @@ class FallbackStoreTest : public ::testing::Test {
   MemoryStore memory_{1'000};
   metrics::Shard metrics_;
   FakeStore* primary_ = nullptr;
+  std::atomic<bool> reached_{false};
   std::unique_ptr<FallbackStore> store_;
   const Time now_{.steady = 5'000'000'000, .utc = 5'000'000'000};
   const CountedLimit local_ = limit(1, OnStoreFailure::local);
@@ -197,6 +199,14 @@ TEST_F(FallbackStoreTest, TheSharedStateRulesAgainAtOnce) {
   PlainCheck shared({{.limit = &local_, .key = "k"}});
   ASSERT_EQ(store_->check(shared, now_), Progress::answered);
   EXPECT_EQ(shared.decisions[0].source, Source::redis);
+}
+
+TEST_F(FallbackStoreTest, OnceReachedItStaysReady) {
+  primary_->failure = Failure::timeout;
+  EXPECT_FALSE(store_->ready());
+  primary_->failure = Failure::none;
+  EXPECT_TRUE(store_->ready());
+  primary_->failure = Failure::timeout;
   EXPECT_TRUE(store_->ready());
 }
 

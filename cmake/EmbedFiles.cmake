@@ -7,10 +7,16 @@ function(sluice_embed output namespace)
     list(APPEND files "${file}")
   endforeach()
   string(REGEX REPLACE "\\.cc$" ".h" header "${output}")
+  string(REPLACE ";" "\\;" pairs "${ARGN}")  # one argument of the command
+  set(step ${CMAKE_COMMAND} "-DOUTPUT=${output}" "-DHEADER=${header}" "-DNAMESPACE=${namespace}" "-DPAIRS=${pairs}" -P
+           "${PROJECT_SOURCE_DIR}/cmake/embed_files_step.cmake")
+  if(NOT EXISTS "${header}")
+    # Tools that read sources without a build find it, too.
+    execute_process(COMMAND ${step} COMMAND_ERROR_IS_FATAL ANY)
+  endif()
   add_custom_command(
     OUTPUT "${output}" "${header}"
-    COMMAND ${CMAKE_COMMAND} "-DOUTPUT=${output}" "-DHEADER=${header}" "-DNAMESPACE=${namespace}" "-DPAIRS=${ARGN}" -P
-            "${PROJECT_SOURCE_DIR}/cmake/embed_files_step.cmake"
+    COMMAND ${step}
     DEPENDS ${files} "${PROJECT_SOURCE_DIR}/cmake/embed_files_step.cmake"
     VERBATIM)
 endfunction()

@@ -199,13 +199,13 @@ void Server::expose_memory() {
 }
 
 void Server::accepted(const Port& port, int descriptor, tcp protocol) {
-  WorkerThread* least = nullptr;
+  WorkerThread* least = workers_.front().get();
   std::uint64_t connections = 0;
-  std::uint64_t fewest = 0;
+  std::uint64_t fewest = UINT64_MAX;
   for (const auto& worker : workers_) {
     const std::uint64_t open = worker->connections();
     connections += open;
-    if (least == nullptr || open < fewest) {
+    if (open < fewest) {
       least = worker.get();
       fewest = open;
     }

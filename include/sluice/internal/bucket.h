@@ -120,7 +120,7 @@ class Bucket {
       return lacking < capacity ? (capacity - lacking) / p : 0;
     }
     [[nodiscard]] Wait refill(std::uint64_t parts) const noexcept {
-      if (parts == 0) return Wait();
+      if (parts == 0) return {};
       if (c == 0) return Wait::never();
       const std::uint64_t ticks = c == 1 ? parts : (parts - 1) / c + 1;
       const std::chrono::nanoseconds duration(static_cast<std::int64_t>(ticks));

@@ -46,11 +46,7 @@ store::Progress Call::start(const Request& request, const std::shared_ptr<const 
   }
   match(request, *domain);
   drop_replaced();
-  if (!collect_charges()) {
-    answer_.problem = Answer::Problem::cost_out_of_range;
-    answer_.statuses.clear();
-    return store::Progress::answered;
-  }
+  collect_charges();
   if (charges_buffer_.empty()) {
     finish();
     return store::Progress::answered;
@@ -121,8 +117,7 @@ void Call::drop_replaced() {
   }
 }
 
-/// False when the costs of one key add up to more than a charge may ask for.
-bool Call::collect_charges() {
+void Call::collect_charges() {
   for (std::size_t i = 0; i < matched_.size(); ++i) {
     const policy::Rule* rule = answer_.statuses[i].rule;
     if (rule == nullptr || rule->unlimited) continue;
@@ -137,10 +132,8 @@ bool Call::collect_charges() {
       charge_descriptors_.push_back(static_cast<std::uint32_t>(i));
       continue;
     }
-    same->cost += matched.cost;
-    if (same->cost > kMaxTokens) return false;
+    same->cost = std::min(same->cost + matched.cost, store::kNeverFits);
   }
-  return true;
 }
 
 void Call::finish() {

@@ -80,7 +80,7 @@ class Call final : private store::Check {
   [[nodiscard]] Answer::Problem problem_of(const Request& request) const;
   void match(const Request& request, const policy::Domain& domain);
   void drop_replaced();
-  [[nodiscard]] bool collect_charges();
+  void collect_charges();
   void finish();
   void count(const Status& status, const Matched& matched);
 

@@ -71,6 +71,10 @@ enum class Enforcement : std::uint8_t {
   quota,    ///< denies only when every quota charge of the request does not fit
 };
 
+/// A cost that fits no limit, as no limit can have more than kMaxTokens. What the costs of one key in one request add
+/// up to is at most this.
+inline constexpr std::uint64_t kNeverFits = kMaxTokens + 1;
+
 /// One (limit, key, cost). `limit` and `key` must outlive the call to the store and, when it is pending, its
 /// completion.
 struct Charge {
@@ -78,7 +82,7 @@ struct Charge {
   /// The descriptor's values, encoded by policy/key_encoding: printable, no spaces; the first value stands before the
   /// first '|'. At most 200 bytes. (The memory store takes any bytes.)
   std::string_view key{};  // NOLINT(readability-redundant-member-init): as above
-  std::uint64_t cost = 1;  ///< 0 … kMaxTokens
+  std::uint64_t cost = 1;  ///< 0 … kNeverFits
   Enforcement enforcement = Enforcement::enforce;
 };
 

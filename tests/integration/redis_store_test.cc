@@ -101,6 +101,20 @@ TEST_F(RedisStoreTest, AnswersAsTheBucketDoes) {
   EXPECT_EQ(metrics_.value(metrics::Counter::store_failures), 0U);
 }
 
+TEST_F(RedisStoreTest, TheCostThatNeverFitsFitsNoLimit) {
+  const Script script = script_at(kNewYear);
+  const auto store = make_store(&script);
+  const CountedLimit limit = bucket("shop/never;tb", 1, kMaxTokens);
+  HeldCheck never({{.limit = &limit, .key = "42", .cost = kNeverFits}});
+  ask(io_, *store, never);
+  ASSERT_EQ(never.failure, Failure::none);
+  EXPECT_FALSE(never.admitted);
+  EXPECT_TRUE(never.decisions[0].retry_after.is_never());
+  HeldCheck all({{.limit = &limit, .key = "42", .cost = kMaxTokens}});
+  ask(io_, *store, all);
+  EXPECT_TRUE(all.admitted);
+}
+
 // Two daemons, one limit: 31 calls spread over both.
 TEST_F(RedisStoreTest, StoresShareALimit) {
   const Script script = script_at(kNewYear);

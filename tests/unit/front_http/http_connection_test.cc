@@ -80,11 +80,38 @@ TEST(HttpConnection, answers_an_array_item_by_item) {
 TEST(HttpConnection, nothing_of_an_array_is_charged_when_an_item_is_wrong) {
   Wire wire;
   const std::string one = check_body("slow", "1");
-  const Response refused = parse_response(wire.talk(post("/v1/check", "[" + one + R"(,{"domain":"shop"}])")));
-  EXPECT_EQ(refused.status, 400);
-  EXPECT_THAT(refused.body,
-              StartsWith(R"({"error":"invalid_request","message":"[1]: a request needs \"descriptors\")"));
+  const std::vector<std::string> wrong = {
+      R"({"domain":"shop"})",
+      R"({"domain":"","descriptors":[{"slow":"2"}]})",
+      R"({"domain":"shop","descriptors":[]})",
+      R"({"domain":"shop","descriptors":[{}]})",
+      R"({"domain":"shop","descriptors":[{"slow":"2"}],"cost":1000000000000001})",
+      R"({"domain":"shop","descriptors":[{"slow":"2"}],"cost":-1})",
+      R"({"domain":"shop","descriptors":[{"entries":{"slow":"2"},"cost":1000000000000001}]})",
+      R"({"domain":"shop","descriptors":[{"slow":2}]})",
+  };
+  for (const std::string& two : wrong) {
+    const Response refused = parse_response(wire.talk(post("/v1/check", "[" + one + "," + two + "]")));
+    EXPECT_EQ(refused.status, 400) << two;
+    EXPECT_THAT(refused.body, StartsWith(R"({"error":"invalid_request","message":"[1])")) << two;
+  }
+  EXPECT_EQ(parse_response(wire.talk(post("/v1/check", "[" + one + ",{]"))).status, 400);
   EXPECT_EQ(parse_response(wire.talk(post("/v1/check", one))).status, 200);
+}
+
+TEST(HttpConnection, costs_of_one_key_whose_sum_is_no_cost_never_fit) {
+  Wire wire;
+  const std::string most = R"({"entries":{"user":"1"},"cost":1000000000000000})";
+  const std::string sum = R"({"domain":"shop","descriptors":[)" + most + "," + most + "]}";
+  const Response never = parse_response(wire.talk(post("/v1/check", sum)));
+  EXPECT_EQ(never.status, 429);
+  EXPECT_EQ(never.field("Retry-After"), "");
+  EXPECT_THAT(never.body, StartsWith(R"({"allowed":false,"reason":"never_fits",)"));
+  // In an array its neighbours are judged as ever.
+  const Response array = parse_response(wire.talk(post("/v1/check", "[" + check_body("user", "1") + "," + sum + "]")));
+  EXPECT_EQ(array.status, 200);
+  EXPECT_THAT(array.body, StartsWith(R"([{"allowed":true,)"));
+  EXPECT_THAT(array.body, HasSubstr(R"(},{"allowed":false,"reason":"never_fits",)"));
 }
 
 TEST(HttpConnection, a_cost_of_zero_only_looks) {

@@ -154,18 +154,33 @@ TEST_F(CallTest, RequestsThatCannotBeJudged) {
   EXPECT_EQ(ask(Asked("call_none").with({{"a", "b"}})).problem, Answer::Problem::none);
 }
 
-TEST_F(CallTest, CostsOfOneKeyThatAddUpBeyondTheLargestCostAreRefused) {
+TEST_F(CallTest, CostsOfOneKeyThatAddUpBeyondTheLargestCostNeverFit) {
   policy_ = policy_of(R"(
 domain: call_sum
 descriptors:
   - key: user
-    rate_limit: { unit: second, requests_per_unit: 10 }
+    rate_limit: { algorithm: token_bucket, unit: second, requests_per_unit: 1, burst: 1000000000000000 }
+  - key: counted
+    rate_limit: { unit: second, requests_per_unit: 10, count_denied: true }
 )");
-  EXPECT_EQ(ask(Asked("call_sum", kMaxTokens).with({{"user", "1"}}).with({{"user", "1"}})).problem,
-            Answer::Problem::cost_out_of_range);
-  EXPECT_EQ(store_.figures().keys, 0U);
-  EXPECT_EQ(ask(Asked("call_sum", kMaxTokens).with({{"user", "1"}}).with({{"user", "2"}})).problem,
-            Answer::Problem::none);
+  Asked many("call_sum", kMaxTokens);  // their sum is above 2^64
+  for (int i = 0; i < 20'000; ++i) many.with({{"user", "1"}});
+  for (const Asked& asked : {Asked("call_sum", kMaxTokens).with({{"user", "1"}}).with({{"user", "1"}}, 1), many}) {
+    const Answer& denied = ask(asked);
+    EXPECT_EQ(denied.problem, Answer::Problem::none);
+    EXPECT_FALSE(denied.allowed);
+    EXPECT_TRUE(denied.decision.retry_after.is_never());
+    EXPECT_EQ(denied.decision.remaining, kMaxTokens);
+    EXPECT_TRUE(denied.statuses[0].over_limit);
+    EXPECT_TRUE(denied.statuses[1].over_limit);
+    EXPECT_EQ(store_.figures().keys, 0U);
+  }
+  EXPECT_TRUE(ask(Asked("call_sum", kMaxTokens - 1).with({{"user", "1"}}).with({{"user", "1"}}, 1)).allowed);
+
+  const Answer& counted = ask(Asked("call_sum", kMaxTokens).with({{"counted", "1"}}).with({{"counted", "1"}}));
+  EXPECT_TRUE(counted.decision.retry_after.is_never());
+  EXPECT_EQ(counted.decision.remaining, 0U);
+  EXPECT_FALSE(ask(Asked("call_sum").with({{"counted", "1"}})).allowed);  // what was denied counts
 }
 
 TEST_F(CallTest, public_report_68_UnknownDomainIsAllowedWithoutLimit) {

@@ -44,6 +44,18 @@ TEST(CheckCall, Bytes) {
                            testing::bulk(request));
 }
 
+TEST(CheckCall, TheCostThatNeverFitsIsExact) {
+  const CountedLimit limit = bucket(10, kMaxTokens);
+  TestCheck check({{.limit = &limit, .key = "42", .cost = kNeverFits}});
+  CallText call;
+  write_check(call, "sluice:", check.charges, check.limits, Time{});
+  const std::string request = std::string("\x01\0\x01\0\0", 5) + testing::doubles({1'000'000'000'000'001});
+  EXPECT_TRUE(call.text.ends_with(testing::bulk(request)));
+  ASSERT_EQ(read_check(*parse(answer(kNow, "0", {"-"})), check.limits, check), Failure::none);
+  EXPECT_TRUE(check.decisions[0].retry_after.is_never());
+  EXPECT_EQ(check.decisions[0].remaining, kMaxTokens);
+}
+
 Failure read(const std::string& bytes, TestCheck& check) { return read_check(*parse(bytes), check.limits, check); }
 
 TEST(CheckCall, FiguresOfAFreshKey) {

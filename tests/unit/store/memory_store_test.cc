@@ -45,6 +45,30 @@ TEST(MemoryStore, ABucketOfThirtyAtTenASecond) {
   EXPECT_EQ(check.completed, 0);
 }
 
+TEST(MemoryStore, TheCostThatNeverFitsFitsNoLimit) {
+  MemoryStore store;
+  AtOnce check;
+  const CountedLimit bucket = counted("store.never.bucket", token_bucket(kMaxRate, seconds(1), kMaxTokens));
+  const CountedLimit queue = counted("store.never.queue", leaky_bucket(1, seconds(1), kMaxTokens - 1));
+  const CountedLimit window = counted("store.never.window", fixed_window(kMaxRate, seconds(1)));
+  Limit numbers = fixed_window(kMaxRate, seconds(1));
+  numbers.algorithm = Algorithm::sliding_window;
+  const CountedLimit sliding = counted("store.never.sliding", numbers);
+  for (const CountedLimit* limit : {&bucket, &queue, &window, &sliding}) {
+    const Decision never = check.ask_one(store, *limit, "42", kNeverFits, at(kStart));
+    EXPECT_FALSE(never.allowed) << limit->identity;
+    EXPECT_TRUE(never.retry_after.is_never()) << limit->identity;
+    EXPECT_EQ(never.remaining, never.limit) << limit->identity;
+    EXPECT_TRUE(check.ask_one(store, *limit, "42", never.limit, at(kStart)).allowed) << limit->identity;
+  }
+  numbers.algorithm = Algorithm::fixed_window;
+  numbers.count_denied = true;
+  const CountedLimit counting = counted("store.never.counting", numbers);
+  for (int i = 0; i < 3; ++i) {  // the count stops 10^15 above the rate
+    EXPECT_EQ(check.ask_one(store, counting, "42", kNeverFits, at(kStart)).remaining, 0U);
+  }
+}
+
 TEST(MemoryStore, NothingToCheckIsAdmitted) {
   MemoryStore store;
   AtOnce check;

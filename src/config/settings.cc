@@ -59,8 +59,8 @@ Result<T> parse_name(std::string_view text, const std::array<std::pair<std::stri
 }
 
 Result<bool> parse_bool(std::string_view text) {
-  constexpr std::array<std::pair<std::string_view, bool>, 4> names{
-      {{"true", true}, {"false", false}, {"on", true}, {"off", false}}};
+  constexpr std::array<std::pair<std::string_view, bool>, 6> names{
+      {{"true", true}, {"false", false}, {"yes", true}, {"no", false}, {"on", true}, {"off", false}}};
   return parse_name(text, names);
 }
 
@@ -137,8 +137,9 @@ constexpr auto kSettings = std::to_array<Setting>({
     {.name = "store.redis.url",
      .value = "URL",
      .fallback = "",
-     .help = "Redis that holds the counters, as redis://[user:password@]host[:port][/database]; without it they are in "
-             "memory",
+     .help =
+         "Redis that holds the counters, as redis://[user:password@]host[:port][/database] or unix://path; without it "
+         "they are in memory",
      .has_secret = true,
      .set = set_one<&Settings::redis_url, parse_redis_url>},
     {.name = "store.redis.timeout",

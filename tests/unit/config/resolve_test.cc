@@ -171,8 +171,11 @@ TEST(Resolve, NumbersHaveRanges) {
   EXPECT_EQ(error("store.redis.prefix", "a{b}"),
             "--store.redis.prefix: expected at most 64 printable characters without spaces and braces");
   EXPECT_EQ(error("store.redis.prefix", ""), "");
-  EXPECT_EQ(error("http.headers.retry_after", "yes"),
-            "--http.headers.retry_after: expected one of true, false, on, off, found 'yes'");
+  for (const std::string word : {"true", "false", "yes", "no", "on", "off"}) {
+    EXPECT_EQ(error("http.headers.retry_after", word), "");
+  }
+  EXPECT_EQ(error("http.headers.retry_after", "maybe"),
+            "--http.headers.retry_after: expected one of true, false, yes, no, on, off, found 'maybe'");
 }
 
 TEST(Resolve, NeverShowsAPassword) {

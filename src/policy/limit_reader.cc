@@ -125,6 +125,7 @@ class LimitReader {
   std::optional<LimitText> read() {
     const std::size_t errors_before = findings_.errors();
     check_names(fields_, Place::rate_limit, findings_);
+    has_odd_names_ = findings_.errors() != errors_before;
     refuse_what_is_not_built();
     if (const auto name = fields_.text("name")) text_.name = *name;
     read_replaces();
@@ -200,7 +201,8 @@ class LimitReader {
     if (algorithm || !has_algorithm) check_uses();
     const std::uint64_t least = numbers.algorithm == Algorithm::leaky_bucket ? 1 : 0;
     numbers.rate = fields_.number("requests_per_unit", least, has_algorithm ? kMaxRate : kMaxPlainRate).value_or(0);
-    if (!has("requests_per_unit")) {
+    // Beside a name that nobody knows it is more likely misspelt than left out.
+    if (!has("requests_per_unit") && !has_odd_names_) {
       findings_.warning(map_.position, "`requests_per_unit` is absent, which means 0: every request is denied");
     }
     text_.requests_per_unit = static_cast<std::uint32_t>(std::min(numbers.rate, kMaxPlainRate));
@@ -295,7 +297,12 @@ class LimitReader {
     }
     const FieldReader fields(*field->value, findings_);
     check_names(fields, Place::calendar, findings_);
-    if (const auto zone = fields.text("timezone")) text_.numbers.calendar.timezone = *zone;
+    if (const auto zone = fields.text("timezone")) {
+      text_.numbers.calendar.timezone = *zone;
+      // Here, as the limit as a whole is looked at only when all of its parts are good.
+      const auto opened = algorithm::open_calendar(text_.numbers.calendar, algorithm::Tick::nanosecond);
+      if (!opened) findings_.error(field->value->position, opened.error().message);
+    }
     if (const auto day = fields.number("anchor_day", 1, 31)) {
       text_.numbers.calendar.anchor_day = static_cast<int>(*day);
       if (text_.unit != Unit::month && text_.unit != Unit::unknown) {
@@ -392,6 +399,7 @@ class LimitReader {
   const LoadOptions& options_;
   Findings& findings_;
   LimitText text_;
+  bool has_odd_names_ = false;
 };
 
 }  // namespace

@@ -39,8 +39,9 @@ class FileList {
     std::error_code error;
     std::vector<fs::path> files;
     for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
-      std::error_code ignored;
-      if (!it->path().filename().string().starts_with('.') && it->is_regular_file(ignored)) files.push_back(it->path());
+      if (!it->path().filename().string().starts_with('.') && !is_something_else(it->path())) {
+        files.push_back(it->path());
+      }
     }
     if (error) {
       complain(directory, fmt::format("cannot be read: {}", error.message()));
@@ -48,10 +49,30 @@ class FileList {
     }
     if (files.empty()) complain(directory, "expected policy files in this directory, found none");
     std::ranges::sort(files);
-    for (const fs::path& file : files) read(file);
+    for (const fs::path& file : files) add_file(file);
   }
 
-  /// One byte more than is allowed tells the loader that there is too much.
+  /// A directory, a pipe …: there is something, and it is no policy file.
+  static bool is_something_else(const fs::path& path) {
+    std::error_code error;
+    const fs::file_status status = fs::status(path, error);
+    return fs::exists(status) && fs::status_known(status) && !fs::is_regular_file(status);
+  }
+
+  /// An entry of a directory. One that leads nowhere is told: a policy without it would limit less than it should.
+  void add_file(const fs::path& path) {
+    std::error_code error;
+    const fs::file_status status = fs::status(path, error);
+    if (fs::is_regular_file(status)) {
+      read(path);
+    } else if (status.type() == fs::file_type::not_found) {
+      complain(path, "cannot be read: it points to a file that does not exist");
+    } else {
+      complain(path, fmt::format("cannot be read: {}", error.message()));
+    }
+  }
+
+  /// Never more than is allowed and a chunk are kept.
   void read(const fs::path& path) {
     std::ifstream in(path, std::ios::binary);
     std::string text;
@@ -62,6 +83,14 @@ class FileList {
     }
     if (!in.is_open() || in.bad()) {
       complain(path, fmt::format("cannot be read: {}", std::generic_category().message(errno)));
+      return;
+    }
+    if (text.size() > YamlTree::kMaxBytes) {
+      std::error_code unknown;
+      const std::uintmax_t size = fs::file_size(path, unknown);
+      complain(path, unknown
+                         ? fmt::format("the file is longer than {} bytes, which are read at most", YamlTree::kMaxBytes)
+                         : fmt::format("the file is {} bytes long; at most {} are read", size, YamlTree::kMaxBytes));
       return;
     }
     texts.push_back({path.string(), std::move(text)});

@@ -54,6 +54,48 @@ TEST_F(LintTest, IsFriendlyWhenAllIsWell) {
   EXPECT_EQ(out, "2 files, 1 limit, no problems\n");
 }
 
+TEST_F(LintTest, TellsEntriesThatLeadNowhere) {
+  write("a.yaml", std::string(kGood));
+  std::filesystem::create_symlink("nowhere", directory() + "/b.yaml");
+  std::filesystem::create_symlink("c.yaml", directory() + "/c.yaml");
+  std::filesystem::create_symlink("nowhere", directory() + "/.hidden");
+  std::filesystem::create_directory(directory() + "/deeper");
+  std::string out;
+  EXPECT_EQ(run_lint({directory()}, false, out), 1);
+  EXPECT_EQ(out, directory() + "/b.yaml: error: cannot be read: it points to a file that does not exist\n" +
+                     directory() + "/c.yaml: error: cannot be read: Too many levels of symbolic links\n" +
+                     "1 file, 2 errors, 0 warnings\n");
+}
+
+TEST_F(LintTest, TellsTheSizeOfAFileThatIsTooLarge) {
+  const std::string path = write("a.yaml", std::string(9'000'011, '#'));
+  std::string out;
+  EXPECT_EQ(run_lint({path}, false, out), 1);
+  EXPECT_TRUE(out.starts_with(path + ": error: the file is 9000011 bytes long; at most 8388608 are read\n")) << out;
+}
+
+TEST_F(LintTest, DoesNotMissWhatIsMisspelt) {
+  const std::string path =
+      write("a.yaml", "domain: d\ndescriptors:\n  - {key: k, rate_limit: {unit: day, requests_per_units: 1}}\n");
+  std::string out;
+  EXPECT_EQ(run_lint({path}, false, out), 1);
+  EXPECT_EQ(out, path +
+                     ":3:38: error: unknown key \"requests_per_units\" in `rate_limit`; did you mean "
+                     "`requests_per_unit`?\n1 file, 1 error, 0 warnings\n");
+}
+
+TEST_F(LintTest, TellsAllThatIsWrongInACalendar) {
+  const std::string path =
+      write("a.yaml",
+            "domain: d\ndescriptors:\n  - key: k\n    rate_limit:\n      unit: month\n      requests_per_unit: 1\n"
+            "      calendar: {timezone: Mars/X, anchor_day: 32}\n");
+  std::string out;
+  EXPECT_EQ(run_lint({path}, false, out), 1);
+  EXPECT_NE(out.find("calendar.timezone: "), std::string::npos) << out;
+  EXPECT_NE(out.find("`anchor_day` must be a whole number from 1 to 31, found"), std::string::npos) << out;
+  EXPECT_NE(out.find("1 file, 2 errors, 0 warnings"), std::string::npos) << out;
+}
+
 TEST_F(LintTest, TellsAllErrorsOfAllFiles) {
   const std::string a = write("a.yaml", "domain: d\ndescriptor: []\n");
   const std::string b = write("b.yaml", "domain: d\ndescriptors: {}\n");

@@ -29,10 +29,12 @@ std::string utc(std::int64_t unix_nanoseconds) {
   return std::string(text.data(), length) + fraction.data();
 }
 
-// Bytes that would break the line or the quotes around it. Others stay, so that UTF-8 stays legible.
-void append_escaped(std::string& out, std::string_view text) {
+enum class Quotes : bool { none, around };
+
+// Bytes that would break the line, or the quotes around it. Others stay, so that UTF-8 stays legible.
+void append_escaped(std::string& out, std::string_view text, Quotes quotes) {
   for (const char c : text) {
-    if (c == '"' || c == '\\') {
+    if (quotes == Quotes::around && (c == '"' || c == '\\')) {
       out += '\\';
       out += c;
     } else if (c == '\n') {
@@ -49,7 +51,7 @@ void append_escaped(std::string& out, std::string_view text) {
 
 void append_quoted(std::string& out, std::string_view text) {
   out += '"';
-  append_escaped(out, text);
+  append_escaped(out, text, Quotes::around);
   out += '"';
 }
 
@@ -103,7 +105,7 @@ std::string line(Format format, Level level, std::int64_t unix_nanoseconds, std:
   out += ' ';
   out += to_text(level);
   out += ' ';
-  append_escaped(out, message);
+  append_escaped(out, message, Quotes::none);
   for (const Field& field : fields) {
     out += ' ';
     out += field.name;

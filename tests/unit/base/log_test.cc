@@ -26,6 +26,11 @@ TEST(LogLine, AMessageIsAlwaysOneLine) {
   EXPECT_EQ(line(Format::text, Level::error, kNewYear, "a\nb\r", {}), "2026-01-01T00:00:00.123Z error a\\nb\\u000d");
 }
 
+TEST(LogLine, AMessageOfTheTextFormatKeepsItsQuotes) {
+  EXPECT_EQ(line(Format::text, Level::error, kNewYear, R"(unknown key "a\b")", {}),
+            R"(2026-01-01T00:00:00.123Z error unknown key "a\b")");
+}
+
 TEST(LogLine, Json) {
   EXPECT_EQ(line(Format::json, Level::error, kNewYear, "say \"hi\"\n", {{"k", "日本"}}),
             R"({"time":"2026-01-01T00:00:00.123Z","level":"error","message":"say \"hi\"\n","k":"日本"})");

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "store/redis/error_kinds.h"
+
 namespace sluice::store::redis {
 
 namespace {
@@ -139,9 +141,11 @@ void Client::logged_in() {
 void Client::received(std::string_view bytes, std::int64_t now) {
   now_ = now;
   if (link_ != Link::greeting && link_ != Link::ready) return;
-  Failure failure = connection_.feed(bytes);
-  if (failure == Failure::none) failure = doomed_;
-  if (failure != Failure::none) drop(failure);
+  if (const Failure failure = connection_.feed(bytes); failure != Failure::none) {
+    drop(failure, connection_.refusal());
+  } else if (doomed_ != Failure::none) {
+    drop(doomed_);
+  }
   forget_stale_deadlines();
 }
 
@@ -174,7 +178,7 @@ void Client::answered(Call& call, const redisReply& reply) {
     if (failure == Failure::none) {
       note_success();
     } else if (!is_of_one_key(failure)) {
-      note_failure(failure);
+      note_failure(failure, reply.type == REDIS_REPLY_ERROR ? error_detail(failure, text_of(reply)) : std::string());
     }
     finish(call, failure);
   }
@@ -203,8 +207,9 @@ void Client::fail_waiting(Failure failure) {
   }
 }
 
-void Client::note_failure(Failure failure) {
+void Client::note_failure(Failure failure, std::string detail) {
   reason_ = failure;
+  detail_ = std::move(detail);
   if (!breaker_.failed()) return;
   tell_state();
   if (link_ == Link::ready) retry_at_ = now_ + retry_wait();
@@ -221,16 +226,16 @@ void Client::note_success() {
 void Client::tell_state() {
   if (told_ == is_up()) return;
   told_ = is_up();
-  owner_.state_changed(*told_, reason_);
+  owner_.state_changed(*told_, reason_, detail_);
 }
 
 // Ends the link: the transport is closed, everything in flight and waiting has failed, a retry is planned.
-void Client::drop(Failure failure) {
+void Client::drop(Failure failure, std::string detail) {
   link_ = Link::down;
   doomed_ = Failure::none;
   link_deadline_ = kNoWakeup;
   wish_ = Wish::disconnect;
-  note_failure(failure);
+  note_failure(failure, std::move(detail));
   retry_at_ = now_ + retry_wait();
   tell_state();
   connection_.close(failure);

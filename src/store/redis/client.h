@@ -33,7 +33,8 @@ class Client final : private Connection::Owner {
     /// Fills in a call that charges a key made for it alone, to see whether the server would serve.
     virtual void write_probe(Call& call) = 0;
     /// Checks can be answered from the server, or not (any longer), and why. Told once when it is first known.
-    virtual void state_changed(bool up, Failure reason) = 0;
+    /// `detail`: the server's own words, if they tell more than the reason.
+    virtual void state_changed(bool up, Failure reason, std::string_view detail) = 0;
 
    protected:
     ~Owner() = default;
@@ -97,10 +98,10 @@ class Client final : private Connection::Owner {
   void release(Call& call);
   void finish(Call& call, Failure failure);
   void fail_waiting(Failure failure);
-  void note_failure(Failure failure);
+  void note_failure(Failure failure, std::string detail = {});
   void note_success();
   void tell_state();
-  void drop(Failure failure);
+  void drop(Failure failure, std::string detail = {});
   void send_probe();
   void forget_stale_deadlines();
   [[nodiscard]] std::int64_t retry_wait();
@@ -127,6 +128,7 @@ class Client final : private Connection::Owner {
   Failure doomed_ = Failure::none;         ///< the link is to be dropped for this, once the bytes at hand are read
   std::optional<bool> told_;               ///< what the owner was last told of is_up()
   Failure reason_ = Failure::unreachable;  ///< of the last failure
+  std::string detail_;                     ///< of the last failure, in the server's words
 };
 
 }  // namespace sluice::store::redis

@@ -10,6 +10,7 @@ namespace sluice::store::redis {
 void Connection::open() {
   reader_ = ReplyReader();
   output_.clear();
+  refusal_.clear();
   ready_ = false;
   if (!endpoint_.password.empty()) {
     append_command(output_, endpoint_.user.empty() ? 2 : 3);
@@ -58,18 +59,24 @@ Failure Connection::handle(const Awaited& awaited, const redisReply& reply) {
       return Failure::none;
     case Kind::auth:
     case Kind::select:
-      return is_error ? classify_error(text_of(reply)) : Failure::none;
+      return is_error ? refused(reply) : Failure::none;
     case Kind::load:
       break;
   }
   if (is_error) {
     // A user or server without SCRIPT LOAD may still run scripts: the first call then brings the text.
-    const Failure failure = classify_error(text_of(reply));
-    if (failure != Failure::no_permission && !text_of(reply).starts_with("ERR unknown")) return failure;
+    const bool may_not_load = classify_error(text_of(reply)) == Failure::no_permission;
+    if (!may_not_load && !text_of(reply).starts_with("ERR unknown")) return refused(reply);
   }
   ready_ = true;
   owner_.logged_in();
   return Failure::none;
+}
+
+Failure Connection::refused(const redisReply& reply) {
+  const Failure failure = classify_error(text_of(reply));
+  refusal_ = error_detail(failure, text_of(reply));
+  return failure;
 }
 
 void Connection::close(Failure failure) {

@@ -47,6 +47,9 @@ class Connection {
   /// Calls that have no reply yet.
   [[nodiscard]] std::size_t in_flight() const { return awaited_.size(); }
 
+  /// What the server said when feed() failed while logging in, as error_detail() gives it.
+  [[nodiscard]] const std::string& refusal() const { return refusal_; }
+
   /// Bytes to be written; the transport takes them away.
   [[nodiscard]] std::string& output() { return output_; }
 
@@ -58,6 +61,7 @@ class Connection {
   };
 
   [[nodiscard]] Failure handle(const Awaited& awaited, const redisReply& reply);
+  [[nodiscard]] Failure refused(const redisReply& reply);
   void write_call(Call& call, std::string_view verb, std::string_view script);
 
   const Endpoint& endpoint_;
@@ -66,6 +70,7 @@ class Connection {
   ReplyReader reader_;
   std::deque<Awaited> awaited_;
   std::string output_;
+  std::string refusal_;
   bool ready_ = false;
 };
 

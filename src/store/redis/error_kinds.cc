@@ -1,5 +1,6 @@
 #include "store/redis/error_kinds.h"
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <utility>
@@ -49,6 +50,14 @@ Failure classify_error(std::string_view error) {
     if (has_word_inside(error, word)) return failure;
   }
   return Failure::server_error;
+}
+
+std::string error_detail(Failure failure, std::string_view error) {
+  constexpr std::size_t most = 200;
+  if (failure != Failure::server_error && failure != Failure::no_permission) return {};
+  std::string line(error.substr(0, std::min(error.find_first_of("\r\n"), most)));
+  std::ranges::replace_if(line, [](char byte) { return byte < ' ' || byte > '~'; }, '?');
+  return line;
 }
 
 }  // namespace sluice::store::redis

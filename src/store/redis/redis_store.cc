@@ -61,7 +61,6 @@ RedisStore::RedisStore(boost::asio::io_context& io, const RedisOptions& options,
 RedisStore::~RedisStore() { session_->stop(); }
 
 Progress RedisStore::check(Check& check, Time now) {
-  metrics_.add(metrics::Counter::store_checks);
   check.failure = Failure::none;
   if (check.charges.empty()) {
     check.admitted = true;
@@ -73,7 +72,6 @@ Progress RedisStore::check(Check& check, Time now) {
     if (limit == nullptr) {
       client_.discard(call);
       check.failure = Failure::unsupported;
-      count(check.failure);
       log_key_failure(check.failure, charge.limit->identity);
       return Progress::answered;
     }
@@ -82,6 +80,9 @@ Progress RedisStore::check(Check& check, Time now) {
   write_check(call.text, prefix_, check.charges, call.limits, now);
   call.check = &check;
   check.failure = client_.submit(call, Session::now());
+  // An open breaker does not ask the store: the check is counted only as what `on_store_failure` made of it.
+  if (check.failure == Failure::circuit_open) return Progress::answered;
+  metrics_.add(metrics::Counter::store_checks);
   if (check.failure != Failure::none) {
     count(check.failure);
     return Progress::answered;
@@ -120,11 +121,14 @@ void RedisStore::write_probe(Call& call) {
   write_check(call.text, prefix_, probe_check_.charges, call.limits, Time{});
 }
 
-void RedisStore::state_changed(bool up, Failure reason) {
+void RedisStore::state_changed(bool up, Failure reason, std::string_view detail) {
   if (up) {
     log::info("redis: connected, limits are shared", {{"server", endpoint_.to_text()}});
-  } else {
+  } else if (detail.empty()) {
     log::warn("redis: not available", {{"server", endpoint_.to_text()}, {"reason", to_text(reason)}});
+  } else {
+    log::warn("redis: not available",
+              {{"server", endpoint_.to_text()}, {"reason", to_text(reason)}, {"detail", detail}});
   }
 }
 

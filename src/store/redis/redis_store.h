@@ -52,7 +52,7 @@ class RedisStore final : public Store, private Client::Owner {
   Failure read(Call& call, const redisReply& reply) override;
   void done(Check& check, Failure failure) override;
   void write_probe(Call& call) override;
-  void state_changed(bool up, Failure reason) override;
+  void state_changed(bool up, Failure reason, std::string_view detail) override;
 
   [[nodiscard]] std::shared_ptr<const RedisLimit> find_limit(const CountedLimit& limit);
   void count(Failure failure);

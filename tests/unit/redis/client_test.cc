@@ -34,7 +34,8 @@ class ClientTest : public ::testing::Test, protected Client::Owner {
     call.text = {"probe", 1};
     ++probes_;
   }
-  void state_changed(bool up, Failure reason) override {
+  void state_changed(bool up, Failure reason, std::string_view detail) override {
+    detail_ = detail;
     states_.push_back(up ? "up" : "down: " + std::string(to_text(reason)));
   }
 
@@ -79,6 +80,7 @@ class ClientTest : public ::testing::Test, protected Client::Owner {
   std::deque<testing::TestCheck> checks_;
   std::vector<Failure> outcomes_;
   std::vector<std::string> states_;
+  std::string detail_;
   std::function<void()> on_done_;
   int probes_ = 0;
   std::int64_t now_ = 1'000'000'000'000;
@@ -219,6 +221,23 @@ TEST_F(ClientTest, OneSuccessForgetsFailures) {
     take_outcomes();
   }
   EXPECT_TRUE(client_.is_up());
+}
+
+TEST_F(ClientTest, TellsTheServersWordsWhereTheKindDoesNotDo) {
+  log_in();
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_EQ(submit(), Failure::none);
+    client_.received("-NOPERM this user has no permissions to run 'set'\r\n", now_);
+  }
+  EXPECT_EQ(detail_, "NOPERM this user has no permissions to run 'set'");
+}
+
+TEST_F(ClientTest, TellsWhyALoginWasRefused) {
+  client_.begin_connect(now_);
+  client_.connected(now_);
+  client_.received("-ERR max number of clients reached\r\n", now_);
+  EXPECT_THAT(states_, ElementsAre("down: " + std::string(to_text(Failure::server_error))));
+  EXPECT_EQ(detail_, "ERR max number of clients reached");
 }
 
 TEST_F(ClientTest, ADenialIsASuccess) {

@@ -42,6 +42,13 @@ TEST(RedisErrors, public_report_61) {
             Failure::read_only);
 }
 
+TEST(RedisErrors, DetailIsOneBoundedPrintableLine) {
+  EXPECT_EQ(error_detail(Failure::server_error, "ERR DB index is out of range"), "ERR DB index is out of range");
+  EXPECT_EQ(error_detail(Failure::no_permission, "NOPERM \x1b[2J\x80\nsecond line"), "NOPERM ?[2J?");
+  EXPECT_EQ(error_detail(Failure::server_error, std::string(1'000, 'x')), std::string(200, 'x'));
+  EXPECT_EQ(error_detail(Failure::out_of_memory, "OOM command not allowed"), "");
+}
+
 TEST(RedisErrors, NoScript) {
   EXPECT_TRUE(is_noscript("NOSCRIPT No matching script. Please use EVAL."));
   EXPECT_FALSE(is_noscript("ERR NOSCRIPT"));

@@ -41,10 +41,12 @@ local function load_window(key, value, argument)
     end
   end
   local first, last = window_at(window, now)
+  local cut = false
   if value and at > now then
     -- Another server's clock: believed for one window, then cut, and what was taken moves along.
     local most = now + max(trusted_lead, first and last - first or 0)
     if at > most then
+      cut = true
       start, at = start - (at - most), most
       if align ~= 1 then start = window_at(window, at) end
     end
@@ -62,6 +64,8 @@ local function load_window(key, value, argument)
     end
   end
   window.start, window.stop = first, last
+  -- Written even when nothing is taken: else the cut would move along with each call.
+  if cut then window.changed, window.counted = true, window.used > 0 end
   return window
 end
 

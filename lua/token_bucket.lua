@@ -37,7 +37,9 @@ local function load_bucket(key, value, argument)
 
   if at > now then
     -- Another server's clock. Believed as far as the state's own use can last, so that nobody is shut out for longer.
+    -- A cut is written even when nothing is taken: else it would move along with each call.
     bucket.at = min(at, now + max(trusted_lead, time_to_full(burst0, c0, p0, tokens, part)))
+    bucket.changed = bucket.at < at
   elseif tokens < burst0 then
     local elapsed = now - at
     local refill = part + elapsed * c0

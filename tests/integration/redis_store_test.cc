@@ -409,20 +409,29 @@ TEST_F(RedisStoreTest, public_report_52) {
 // -- a clock that is off
 // ------------------------------------------------------------------------------------------------
 
+// Four at once, one by a clock that is behind, four more. A step back of up to the time to full gives nothing; a longer
+// one is cut, which is for good, so the way forward again is a jump: it gives a burst, and no more.
 TEST_F(RedisStoreTest, public_report_62) {
-  const Script now = script_at(kNewYear);
-  const Script before = script_at(kNewYear - 10'000'000);
-  const auto present = make_store(&now);
-  const auto past = make_store(&before);
   const CountedLimit limit = bucket("shop/user;tb", 2, 4);
-  int admitted = 0;
-  for (int i = 0; i < 9; ++i) {
-    HeldCheck check({{.limit = &limit, .key = "k"}});
-    ask(io_, i == 4 ? *past : *present, check);
-    ASSERT_EQ(check.failure, Failure::none);
-    admitted += check.admitted ? 1 : 0;
-  }
-  EXPECT_EQ(admitted, 4);
+  const auto admitted_of_nine = [&](std::int64_t behind) {
+    server_->command({"FLUSHALL"});
+    const Script now = script_at(kNewYear);
+    const Script before = script_at(kNewYear - behind);
+    const auto present = make_store(&now);
+    const auto past = make_store(&before);
+    int admitted = 0;
+    for (int i = 0; i < 9; ++i) {
+      HeldCheck check({{.limit = &limit, .key = "k"}});
+      ask(io_, i == 4 ? *past : *present, check);
+      EXPECT_EQ(check.failure, Failure::none);
+      admitted += check.admitted ? 1 : 0;
+    }
+    return admitted;
+  };
+  EXPECT_EQ(admitted_of_nine(10'000), 4);
+  EXPECT_EQ(admitted_of_nine(2'000'000), 4);
+  EXPECT_EQ(admitted_of_nine(10'000'000), 8);
+  EXPECT_EQ(admitted_of_nine(3'600'000'000), 8);
 }
 
 // A stored time an hour ahead is believed up to the time to full, so nobody is shut out for an hour.
@@ -456,10 +465,83 @@ TEST_F(RedisStoreTest, AStoredTimeFarAheadIsCut) {
   };
   const auto denied = look_at(kNewYear);
   for (const Decision& decision : denied) EXPECT_FALSE(decision.allowed);
-  EXPECT_EQ(denied[0].retry_after, Wait(500ms));
-  EXPECT_EQ(denied[0].reset_after, Wait(2s));
-  EXPECT_LE(denied[1].retry_after, Wait(10s));
-  EXPECT_LE(denied[2].retry_after, Wait(10s));
+  EXPECT_EQ(denied[0].retry_after, Wait(2500ms));
+  EXPECT_EQ(denied[0].reset_after, Wait(4s));
+  EXPECT_EQ(denied[1].retry_after, Wait(20s));
+  EXPECT_EQ(denied[2].retry_after, Wait(20s));
+}
+
+// The cut holds from the first call that makes it, though that one is denied or only looks: real time runs from there.
+TEST_F(RedisStoreTest, ACutTimeIsKeptSoThatTheWaitEnds) {
+  struct Case {
+    CountedLimit limit;
+    std::uint64_t burst;
+    std::int64_t lead, wait;  // µs; wait: until one token is there again
+  };
+  const std::vector<Case> cases = {
+      {bucket("shop/user;tb", 10, 10), 10, 30'000'000, 1'100'000},
+      {window("shop/epoch;fw", 3, 2s), 3, 12'000'000, 4'000'000},
+      {window("shop/first;fw", 3, 2s, Align::first_hit), 3, 12'000'000, 4'000'000},
+  };
+  for (const Case& one : cases) {
+    for (const std::uint64_t first_cost : {0U, 1U}) {
+      server_->command({"FLUSHALL"});
+      const auto ask_at = [&](std::int64_t at, std::uint64_t cost) {
+        const Script script = script_at(at);
+        const auto store = make_store(&script);
+        HeldCheck check({{.limit = &one.limit, .key = "k", .cost = cost}});
+        ask(io_, *store, check);
+        EXPECT_EQ(check.failure, Failure::none);
+        return check.decisions[0];
+      };
+      ASSERT_TRUE(ask_at(kNewYear + one.lead, one.burst).allowed);
+      const Decision first = ask_at(kNewYear, first_cost);
+      EXPECT_EQ(first.remaining, 0U) << one.limit.identity;
+      EXPECT_GT(server_->integer({"PTTL", "sluice:{k}" + one.limit.identity}), 0);
+      // Each call has the same end in sight, whenever it comes.
+      for (const std::int64_t passed : {std::int64_t{100'000}, one.wait / 2, one.wait - 1}) {
+        const Decision denied = ask_at(kNewYear + passed, 1);
+        EXPECT_FALSE(denied.allowed) << one.limit.identity << ' ' << passed;
+        EXPECT_EQ(denied.retry_after, Wait(std::chrono::microseconds(one.wait - passed))) << one.limit.identity;
+      }
+      EXPECT_TRUE(ask_at(kNewYear + one.wait, 1).allowed) << one.limit.identity;
+    }
+  }
+}
+
+// A lead within what is believed is not written by those who only look.
+TEST_F(RedisStoreTest, ABelievedTimeAheadIsLeftAlone) {
+  const CountedLimit limit = bucket("shop/user;tb", 10, 10);
+  const Script ahead = script_at(kNewYear + 500'000);
+  const auto fast = make_store(&ahead);
+  HeldCheck spent({{.limit = &limit, .key = "k", .cost = 10}});
+  ask(io_, *fast, spent);
+  const std::string before(text_of(*server_->command({"GET", "sluice:{k}shop/user;tb"})));
+  const Script now = script_at(kNewYear);
+  const auto store = make_store(&now);
+  HeldCheck denied({{.limit = &limit, .key = "k"}});
+  ask(io_, *store, denied);
+  EXPECT_FALSE(denied.admitted);
+  EXPECT_EQ(denied.decisions[0].retry_after, Wait(600ms));
+  EXPECT_EQ(denied.decisions[0].reset_after, Wait(1500ms));
+  EXPECT_EQ(text_of(*server_->command({"GET", "sluice:{k}shop/user;tb"})), before);
+}
+
+// What an open breaker never sent is no check of the store.
+TEST_F(RedisStoreTest, ChecksThatAreNotAskedAreNotCounted) {
+  auto made = RedisStore::create(io_, {.url = "redis://127.0.0.1:1", .timeout = 5s, .failures = 1}, metrics_);
+  ASSERT_TRUE(made);
+  const CountedLimit limit = bucket("shop/user;tb", 1, 1);
+  std::vector<Failure> failures;
+  while (failures.empty() || failures.back() != Failure::circuit_open || failures.size() < 10) {
+    HeldCheck check({{.limit = &limit, .key = "k"}});
+    ask(io_, **made, check);
+    failures.push_back(check.failure);
+    ASSERT_LT(failures.size(), 1'000U);
+  }
+  // The first ones waited for the connection, or found none.
+  EXPECT_LT(metrics_.value(metrics::Counter::store_checks), 10U);
+  EXPECT_EQ(metrics_.value(metrics::Counter::store_checks), metrics_.value(metrics::Counter::store_failures));
 }
 
 // -- scripts

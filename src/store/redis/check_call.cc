@@ -1,5 +1,6 @@
 #include "store/redis/check_call.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <optional>
@@ -18,6 +19,12 @@ constexpr std::int64_t kExact = std::int64_t{1} << 53;
 void append_short(std::string& out, std::size_t number) {
   out += static_cast<char>(number & 0xffU);
   out += static_cast<char>(number >> 8U & 0xffU);
+}
+
+// A wait that begins only after `lead` ticks; no wait is none.
+std::int64_t postponed(std::int64_t wait, std::int64_t lead) {
+  if (wait == 0 || wait == algorithm::kNever) return wait;
+  return std::min(wait + lead, algorithm::longest_wait(algorithm::Tick::microsecond));
 }
 
 void append_cost(std::string& out, std::uint64_t cost) {
@@ -101,8 +108,14 @@ Failure read_check(const redisReply& reply, Limits limits, Check& check, std::in
     } else if (!verdicts[i].fits) {
       limit.count_denied(states[i], now, cost);
     }
+    algorithm::View view = limit.view(states[i], now);
+    // Both count from the state's own time, which only comes when the server's clock has made up its lead.
+    const std::int64_t lead = states[i].last - std::min(states[i].last, now);
+    const std::int64_t distrusted = std::max<std::int64_t>(0, lead - trusted_lead);
+    verdicts[i].retry_after = postponed(verdicts[i].retry_after, distrusted);
+    view.reset_after = postponed(view.reset_after, distrusted);
     Decision& decision = check.decisions[i];
-    decision = limit.decision(verdicts[i], limit.view(states[i], now));
+    decision = limit.decision(verdicts[i], view);
     decision.source = Source::redis;
     decision.which = static_cast<std::uint32_t>(i);
   }

@@ -132,10 +132,10 @@ TEST(CheckCall, ATimeAheadIsBelievedUpToTheTimeToFull) {
               Failure::none);
     return check.decisions[0].retry_after;
   };
-  // The answer is that of the later time, whichever it is.
+  // The wait begins at the later time, whichever it is.
   EXPECT_EQ(wait_at(kNow), Wait(100ms));
-  EXPECT_EQ(wait_at(kNow + 2'700'000), Wait(100ms));
-  EXPECT_EQ(wait_at(kNow + 3'600'000'000), Wait(100ms));
+  EXPECT_EQ(wait_at(kNow + 2'700'000), Wait(2'800ms));
+  EXPECT_EQ(wait_at(kNow + 3'600'000'000), Wait(2'800ms));
 }
 
 }  // namespace

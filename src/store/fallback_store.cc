@@ -36,7 +36,7 @@ class FallbackStore::LocalCheck final : public Check {
   void complete() override {}
 };
 
-FallbackStore::FallbackStore(std::unique_ptr<Store> primary, Store& local, std::atomic<bool>& reached,
+FallbackStore::FallbackStore(std::unique_ptr<Store> primary, MemoryStore& local, std::atomic<bool>& reached,
                              metrics::Shard& metrics)
     : primary_(std::move(primary)), local_(local), reached_(reached), metrics_(metrics) {}
 
@@ -93,7 +93,8 @@ void FallbackStore::release(Relay& relay) {
 
 void FallbackStore::settle(Check& check, Failure failure, Time now) {
   check.failure = Failure::none;
-  note(failure, now);
+  // A key that is wrong says nothing about the store, neither that it fails nor that it answers.
+  if (!is_of_one_key(failure)) note(failure, now);
   if (failure != Failure::none) rescue(check, now);
 }
 
@@ -117,7 +118,9 @@ void FallbackStore::rescue(Check& check, Time now) {
     switch (charge.limit->on_store_failure) {
       case OnStoreFailure::local:
         if (refused) {
-          peek_local(charge, decision, now);
+          decision = local_.judge(charge, now);
+          decision.which = static_cast<std::uint32_t>(i);
+          decision.source = Source::fallback_local;
         } else {
           local_charges_.push_back(charge);
           // Quota charges deny together, and one of them that is allowed cannot be used up.
@@ -153,18 +156,6 @@ void FallbackStore::rescue(Check& check, Time now) {
     check.decisions[i].which = static_cast<std::uint32_t>(i);
     check.decisions[i].source = Source::fallback_local;
   }
-}
-
-// The present figures of a charge that is not taken in any case.
-void FallbackStore::peek_local(const Charge& charge, Decision& decision, Time now) {
-  Charge look = charge;
-  look.cost = 0;
-  LocalCheck local({&look, 1}, {&decision, 1});
-  [[maybe_unused]] const Progress progress = local_.check(local, now);
-  assert(progress == Progress::answered);
-  decision.source = Source::fallback_local;
-  decision.allowed = charge.cost <= decision.remaining;
-  if (!decision.allowed) decision.retry_after = charge.cost > decision.limit ? Wait::never() : decision.reset_after;
 }
 
 void FallbackStore::note(Failure failure, Time now) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "metrics/metrics.h"
+#include "store/memory/memory_store.h"
 #include "store/store.h"
 
 namespace sluice::store {
@@ -22,9 +23,10 @@ namespace sluice::store {
 /// One per io thread, as its primary; not thread-safe. No allocation after warm-up.
 class FallbackStore final : public Store {
  public:
-  /// `local` answers within the call, may be shared by threads, and must outlive this; so must `metrics` and `reached`,
+  /// `local` may be shared by threads and must outlive this; so must `metrics` and `reached`,
   /// which the stores of all io threads share: has the server behind them ever answered?
-  FallbackStore(std::unique_ptr<Store> primary, Store& local, std::atomic<bool>& reached, metrics::Shard& metrics);
+  FallbackStore(std::unique_ptr<Store> primary, MemoryStore& local, std::atomic<bool>& reached,
+                metrics::Shard& metrics);
   /// Checks that are pending are never completed.
   ~FallbackStore() override;
 
@@ -43,11 +45,10 @@ class FallbackStore final : public Store {
   void release(Relay& relay);
   void settle(Check& check, Failure failure, Time now);
   void rescue(Check& check, Time now);
-  void peek_local(const Charge& charge, Decision& decision, Time now);
   void note(Failure failure, Time now);
 
   std::unique_ptr<Store> primary_;
-  Store& local_;
+  MemoryStore& local_;
   std::atomic<bool>& reached_;
   metrics::Shard& metrics_;
   std::vector<std::unique_ptr<Relay>> relays_;

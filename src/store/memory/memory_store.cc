@@ -22,6 +22,12 @@ constexpr std::uint64_t kKeysPerShard = 4'096;
 
 bool is_fresh(const CompiledLimit::State& state) { return state.last == algorithm::kNeverSeen; }
 
+// Nothing is taken, so it does not take the last token, nor has it a turn.
+void forget_turn(Verdict& verdict) {
+  verdict.mark = Mark::none;
+  verdict.delay = 0;
+}
+
 Decision without_figures(const CountedLimit& limit) {
   Decision decision;
   decision.allowed = limit.on_store_failure != OnStoreFailure::deny;
@@ -84,6 +90,28 @@ void MemoryStore::check_one(const Charge& charge, Decision& decision, bool& admi
     decision = compiled.decision(outcome);
   }
   admitted = decision.allowed || charge.enforcement == Enforcement::shadow;
+}
+
+Decision MemoryStore::judge(const Charge& charge, Time now) {
+  const LiveLimit* limit = LiveLimit::of(*charge.limit);
+  if (limit == nullptr) return without_figures(*charge.limit);
+  const CompiledLimit& compiled = limit->compiled;
+  const std::int64_t instant = compiled.instant(now);
+  const std::uint64_t hash = hash_(limit->id, charge.key);
+  const auto slot_hash = static_cast<std::uint32_t>(hash);
+  Shard& shard = shards_[shard_of(hash)];
+  const memory::SlotKey key = hash_.slot_key(charge.key);
+  CompiledLimit::State state;
+  {
+    const std::scoped_lock lock(shard);
+    if (const std::uint32_t found = shard.find(slot_hash, *limit, key); found != Shard::kNone) {
+      shard.bring_up_to_date(found, *limit, instant);
+      state = shard[found].state;
+    }
+  }
+  Verdict verdict = compiled.judge(state, instant, charge.cost);
+  if (verdict.fits) forget_turn(verdict);
+  return compiled.decision(verdict, compiled.view(state, instant));
 }
 
 /// One charge of several on its way.
@@ -174,8 +202,7 @@ void MemoryStore::check_many(Check& check, Time now) {
     } else if (check.admitted) {
       compiled.take(step.state, step.instant, charge.cost);
     } else {
-      step.verdict.mark = Mark::none;  // nothing is taken, so it does not take the last token, nor has it a turn
-      step.verdict.delay = 0;
+      forget_turn(step.verdict);
     }
     check.decisions[i] = compiled.decision(step.verdict, compiled.view(step.state, step.instant));
     if (step.slot != Shard::kNone) shards_[step.shard][step.slot].state = step.state;

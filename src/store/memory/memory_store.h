@@ -47,6 +47,9 @@ class MemoryStore final : public Store {
   /// of more than 27 bytes.
   [[nodiscard]] Progress check(Check& check, Time now) override;
   void cancel(Check& /*check*/) override {}
+  /// The verdict on a charge of which nothing is taken, as for one that fits in a request that others deny: the figures
+  /// are those of the state as it is. Any thread; cost: as check().
+  [[nodiscard]] Decision judge(const Charge& charge, Time now);
 
   /// Sums over all shards; any thread. See memory::Shard for `work`.
   struct Figures {

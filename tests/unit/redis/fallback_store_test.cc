@@ -144,6 +144,50 @@ TEST_F(FallbackStoreTest, ADenialByWordChargesNothingLocally) {
   EXPECT_TRUE(alone.admitted);
 }
 
+// What is denied by word still tells exactly when it would fit.
+TEST_F(FallbackStoreTest, ADenialByWordTellsTheLocalWait) {
+  primary_->failure = Failure::timeout;
+  CountedLimit ten = limit(5, OnStoreFailure::local, 10);
+  ten.numbers.rate = 10;
+  ten.numbers.period = 1s;
+  PlainCheck spent({{.limit = &ten, .key = "k", .cost = 9}});
+  ASSERT_EQ(store_->check(spent, now_), Progress::answered);
+  ASSERT_TRUE(spent.admitted);
+  const auto judged = [&](std::uint64_t cost) {
+    PlainCheck check({{.limit = &ten, .key = "k", .cost = cost}, {.limit = &deny_, .key = "k"}});
+    EXPECT_EQ(store_->check(check, now_), Progress::answered);
+    EXPECT_FALSE(check.admitted);
+    EXPECT_EQ(check.decisions[0].source, Source::fallback_local);
+    EXPECT_EQ(check.decisions[0].remaining, 1U);
+    EXPECT_EQ(check.decisions[0].reset_after, Wait(900ms));
+    return check.decisions[0];
+  };
+  EXPECT_TRUE(judged(1).allowed);
+  EXPECT_EQ(judged(1).retry_after, Wait(0ms));
+  EXPECT_FALSE(judged(2).allowed);
+  EXPECT_EQ(judged(2).retry_after, Wait(100ms));
+  EXPECT_TRUE(judged(11).retry_after.is_never());
+}
+
+TEST_F(FallbackStoreTest, OneWrongKeyIsNotAFailingStore) {
+  log::configure(log::Level::info, log::Format::text);
+  ::testing::internal::CaptureStderr();
+  for (const Failure failure :
+       {Failure::wrong_type, Failure::foreign_value, Failure::clock_apart, Failure::unsupported}) {
+    primary_->failure = failure;
+    PlainCheck check({{.limit = &allow_, .key = "k"}});
+    EXPECT_EQ(store_->check(check, now_), Progress::answered);
+    EXPECT_EQ(check.decisions[0].source, Source::fallback_allow);
+  }
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+  ::testing::internal::CaptureStderr();
+  primary_->failure = Failure::timeout;
+  PlainCheck check({{.limit = &allow_, .key = "k"}});
+  EXPECT_EQ(store_->check(check, now_), Progress::answered);
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), ::testing::HasSubstr("store: failing"));
+  log::configure(log::Level::error, log::Format::text);
+}
+
 TEST_F(FallbackStoreTest, AShadowChargeNeverDenies) {
   primary_->failure = Failure::lost;
   PlainCheck check({{.limit = &deny_, .key = "k", .enforcement = Enforcement::shadow}, {.limit = &local_, .key = "k"}});

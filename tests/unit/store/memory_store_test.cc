@@ -149,6 +149,28 @@ TEST(MemoryStore, LooksAndDenialsMakeNoKey) {
   EXPECT_EQ(store.figures().keys, 1U);
 }
 
+TEST(MemoryStore, JudgingTakesNothing) {
+  MemoryStore store;
+  AtOnce check;
+  const CountedLimit limit = counted("store.judge", token_bucket(10, seconds(1), 10));
+  EXPECT_EQ(store.judge(charge_of(limit, "a", 3), at(kStart)).remaining, 10U);
+  EXPECT_EQ(store.figures().keys, 0U);
+  EXPECT_EQ(check.ask_one(store, limit, "a", 9, at(kStart)).remaining, 1U);
+  for (int i = 0; i < 3; ++i) {
+    const Decision denied = store.judge(charge_of(limit, "a", 2), at(kStart));
+    EXPECT_FALSE(denied.allowed);
+    EXPECT_EQ(denied.remaining, 1U);
+    EXPECT_EQ(denied.retry_after, Wait(milliseconds(100)));
+    EXPECT_EQ(denied.reset_after, Wait(milliseconds(900)));
+    EXPECT_TRUE(store.judge(charge_of(limit, "a", 1), at(kStart)).allowed);
+  }
+  EXPECT_TRUE(store.judge(charge_of(limit, "a", 11), at(kStart)).retry_after.is_never());
+  // New numbers hold at once.
+  const CountedLimit smaller = counted("store.judge", token_bucket(10, seconds(1), 5));
+  EXPECT_EQ(store.judge(charge_of(smaller, "a"), at(kStart)).limit, 5U);
+  EXPECT_EQ(check.ask_one(store, limit, "a", 1, at(kStart)).remaining, 0U);
+}
+
 TEST(MemoryStore, EachAlgorithmGoesByItsClock) {
   MemoryStore store;
   AtOnce check;

@@ -5,7 +5,10 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/write.hpp>
 #include <chrono>
+#include <exception>
 #include <string_view>
+
+#include "base/log.h"
 
 namespace sluice::store::redis {
 
@@ -49,6 +52,17 @@ void Session::connect() {
   client_->begin_connect(now());
   close_socket();
   targets_.clear();
+  try {
+    look_up();
+  } catch (const std::exception& problem) {
+    // No thread or memory for a look-up: tried again later, as if the server could not be reached.
+    log::error("redis: cannot connect", {{"what", problem.what()}});
+    targets_.clear();
+    connect_next();
+  }
+}
+
+void Session::look_up() {
   if (endpoint_.host.empty()) {
     targets_.emplace_back(asio::local::stream_protocol::endpoint(endpoint_.path));
     connect_next();

@@ -37,6 +37,7 @@ class Session : public std::enable_shared_from_this<Session> {
 
   void pump();
   void connect();
+  void look_up();
   void connect_next();
   void opened();
   void close_socket();

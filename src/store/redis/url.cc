@@ -1,5 +1,7 @@
 #include "store/redis/url.h"
 
+#include <sys/un.h>
+
 #include <charconv>
 #include <optional>
 
@@ -64,6 +66,11 @@ Result<Endpoint> parse_unix(std::string_view rest) {
     return Error{"Redis URL: what stands before '@' must be user:password or :password, percent-encoded"};
   }
   if (!rest.starts_with('/')) return Error{"Redis URL: unix:// must be followed by the socket's absolute path"};
+  constexpr std::size_t most = sizeof(sockaddr_un::sun_path) - 1;
+  if (rest.size() > most) {
+    return Error{"Redis URL: the socket's path has " + std::to_string(rest.size()) + " bytes, at most " +
+                 std::to_string(most) + " are possible"};
+  }
   endpoint.path = rest;
   if (!query.empty()) {
     if (!query.starts_with("db=")) return Error{"Redis URL: after '?' only db=N is known"};

@@ -56,6 +56,8 @@ TEST(RedisUrl, UnixSocket) {
   EXPECT_FALSE(parse_url("unix://run/redis.sock"));
   EXPECT_FALSE(parse_url("unix:///run/redis.sock?database=2"));
   EXPECT_FALSE(parse_url("unix:///run/redis.sock?db=x"));
+  EXPECT_TRUE(parse_url("unix:///" + std::string(106, 'x') + "?db=2"));
+  EXPECT_THAT(parse_url("unix:///" + std::string(107, 'x')).error().message, HasSubstr("108 bytes, at most 107"));
 }
 
 TEST(RedisUrl, WrongOnesAreNamedWithoutThePassword) {

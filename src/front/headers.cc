@@ -22,10 +22,14 @@ void append_integer(std::string& out, std::uint64_t value) { append_number(out, 
 
 std::uint64_t ceil_seconds(Wait wait) { return static_cast<std::uint64_t>(wait.ceil_seconds()); }
 
-/// A structured field's String holds printable ASCII only: other bytes are percent-encoded.
+/// Longer names are cut, so that one limit's name cannot fill an answer's head.
+constexpr std::size_t kLongestName = 96;
+
+/// A structured field's String holds printable ASCII only: other bytes are percent-encoded. No more than kLongestName
+/// characters are appended, and no part of an escape.
 void append_name(std::string& out, std::string_view name) {
   constexpr std::string_view hex = "0123456789ABCDEF";
-  out += '"';
+  const std::size_t end = out.size() + kLongestName;
   for (const char c : name) {
     const auto byte = static_cast<unsigned char>(c);
     if (byte < 0x20 || byte > 0x7E) {
@@ -40,7 +44,29 @@ void append_name(std::string& out, std::string_view name) {
   out += '"';
 }
 
+}
+
+/// Appends an item's name and what stands before its quota. Limits whose names are the same, or are when cut, are told
+/// apart by a number: a policy's name stands in an answer once. Returns the name with its quotes, as a part of `out`.
+std::string_view append_unique_name(std::string& out, std::string_view name) {
+  constexpr std::string_view tail = ";q=";
+  const std::size_t begin = out.size();
 /// `tokens` at the limit's rate take this long, or nothing when that is longer than any wait.
+  append_name(out, name);
+  const std::size_t plain = out.size();
+  for (std::uint64_t number = 1;; ++number) {
+    out.resize(plain);
+    if (number > 1) {
+      out += '-';
+      append_number(out, number);
+    }
+    out += '"';
+    const std::size_t end = out.size();
+    out += tail;
+    const std::string_view all = out;
+    // Quotes in a name have a backslash before them, so that at worst a name is numbered that need not be.
+    if (all.substr(0, begin).find(all.substr(begin)) == std::string_view::npos) return all.substr(begin, end - begin);
+  }
 std::optional<std::int64_t> nanoseconds_for(std::uint64_t tokens, const Limit& limit) {
   if (limit.rate == 0) return std::nullopt;
   __extension__ using Wide = unsigned __int128;  // up to 10^15 tokens × 366 days
@@ -73,10 +99,11 @@ std::optional<std::uint64_t> window_seconds(const Limit& limit, std::uint64_t qu
   return ceil_seconds(Wait(std::chrono::nanoseconds(*window)));
 }
 
-void append_policy_item(std::string& out, const policy::Rule& rule, const Decision& decision) {
+/// Returns the item's name with its quotes, as a part of `out`.
+std::string_view append_policy_item(std::string& out, const policy::Rule& rule, const Decision& decision) {
   if (!out.empty()) out += ", ";
-  append_name(out, rule.label());
-  out += ";q=";
+  const std::size_t begin = out.size();
+  const std::size_t length = append_unique_name(out, rule.label()).size();
   append_integer(out, decision.limit);
   if (rule.counted.numbers.algorithm == Algorithm::concurrency) out += R"(;qu="concurrent-requests")";
   if (const auto window = window_seconds(rule.counted.numbers, decision.limit)) {
@@ -101,10 +128,10 @@ std::uint64_t effective_seconds(const policy::Rule& rule, const Decision& decisi
 }
 
 /// Retry-After must not be earlier than the end of a `t` with nothing left (the draft), so such a `t` ends with it.
-void append_state_item(std::string& out, const policy::Rule& rule, const Decision& decision,
+void append_state_item(std::string& out, std::string_view name, const policy::Rule& rule, const Decision& decision,
                        std::optional<std::uint64_t> retry_after) {
   if (!out.empty()) out += ", ";
-  append_name(out, rule.label());
+  out += name;
   out += ";r=";
   append_integer(out, decision.remaining);
   std::uint64_t seconds = effective_seconds(rule, decision);
@@ -176,8 +203,8 @@ void render_headers(const limiter::Answer& answer, const HeaderOptions& options,
     std::string& policy = out.add("RateLimit-Policy");
     for (std::size_t i = 0; i < statuses.size(); ++i) {
       if (!is_listed(statuses, i)) continue;
-      append_state_item(state, *statuses[i].rule, statuses[i].decision, retry_after);
-      append_policy_item(policy, *statuses[i].rule, statuses[i].decision);
+      const std::string_view name = append_policy_item(policy, *statuses[i].rule, statuses[i].decision);
+      append_state_item(state, name, *statuses[i].rule, statuses[i].decision, retry_after);
     }
   }
 

@@ -2,7 +2,6 @@
 #include "policy/identity.h"
 #include "policy/key_encoding.h"
 #include "policy/limit_reader.h"
-#include "policy/metric_path.h"
 #include "policy/policy.h"
 #include "store/limit_ids.h"
 
@@ -20,16 +19,11 @@ Rule make_override_rule(std::string_view domain, std::span<const Entry> entries,
   rule.requests_per_unit = limit.requests_per_unit;
   rule.unit = unit;
   rule.domain = domain;
-  std::string path;
   KeyWriter writer(key);
-  for (const Entry& entry : entries) {
-    writer.add_pair(entry.key, entry.value);
-    if (!path.empty()) path.push_back('.');
-    path.append(entry.key);
-    if (!entry.value.empty()) path.append("_").append(entry.value);
-  }
+  for (const Entry& entry : entries) writer.add_pair(entry.key, entry.value);
   writer.finish();
-  rule.metric_path = clean_metric_name(path);
+  // Nothing of the request: this name stands in the head of answers.
+  rule.metric_path = "override_" + std::string(name_of(unit));
   return rule;
 }
 

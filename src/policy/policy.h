@@ -77,7 +77,7 @@ class Policy {
 };
 
 /// The rule for a limit that a request brings itself: a fixed window, as in envoyproxy/ratelimit; a unit that is
-/// unknown is a second. Its identity holds the domain and unit, its key all of the entries.
+/// unknown is a second. Its identity holds the domain and unit, its key all of the entries, its label the unit alone.
 [[nodiscard]] Rule make_override_rule(std::string_view domain, std::span<const Entry> entries,
                                       const LimitOverride& limit, std::string& key);
 

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "tests/unit/front_grpc/answer_builder.h"
 
@@ -192,6 +193,48 @@ TEST(Headers, NamesAreMadePrintable) {
   AnswerBuilder builder;
   builder.only(builder.window("a\"b\\c\x7F\n\xC3\xA9", 1, seconds(1)), allowed(1, 1, seconds(1)));
   EXPECT_EQ(render(builder)["RateLimit"], R"("a\"b\\c%7F%0A%C3%A9";r=1;t=1)");
+}
+
+TEST(Headers, NamesOfDifferentLimitsAreToldApart) {
+  AnswerBuilder builder;
+  const policy::Rule& first = builder.window("api", 10, seconds(60));
+  builder.status(first, allowed(10, 7, seconds(9)))
+      .status(builder.window("api-2", 20, seconds(60)), allowed(20, 6, seconds(9)))
+      .status(builder.window("api", 30, seconds(60)), allowed(30, 5, seconds(9)))
+      .decided_by(first, allowed(10, 7, seconds(9)));
+  const Fields fields = render(builder);
+  EXPECT_EQ(fields.at("RateLimit-Policy"), R"("api";q=10;w=60, "api-2";q=20;w=60, "api-3";q=30;w=60)");
+  EXPECT_EQ(fields.at("RateLimit"), R"("api";r=7;t=9, "api-2";r=6;t=9, "api-3";r=5;t=9)");
+}
+
+TEST(Headers, LongNamesAreCutBetweenEscapes) {
+  AnswerBuilder builder;
+  const policy::Rule& plain = builder.window(std::string(5'000, 'k') + "a", 10, seconds(60));
+  builder.status(plain, allowed(10, 7, seconds(9)))
+      .status(builder.window(std::string(5'000, 'k') + "b", 20, seconds(60)), allowed(20, 6, seconds(9)))
+      .status(builder.window(std::string(95, 'e') + "\"\"", 30, seconds(60)), allowed(30, 5, seconds(9)))
+      .decided_by(plain, allowed(10, 7, seconds(9)));
+  const std::string cut(96, 'k');
+  EXPECT_EQ(render(builder)["RateLimit-Policy"],
+            '"' + cut + R"(";q=10;w=60, ")" + cut + R"(-2";q=20;w=60, ")" + std::string(95, 'e') + R"(";q=30;w=60)");
+}
+
+TEST(Headers, NothingOfTheRequestNamesALimitThatItBrings) {
+  const std::string secret(60'000, 's');
+  const std::vector<Entry> entries{{"key", secret}};
+  std::string key;
+  const auto bring = [&](std::uint32_t requests, Unit unit) {
+    return policy::make_override_rule("d", entries, {.requests_per_unit = requests, .unit = unit}, key);
+  };
+  const policy::Rule five = bring(5, Unit::hour);
+  const policy::Rule seven = bring(7, Unit::hour);
+  const policy::Rule day = bring(9, Unit::day);
+  AnswerBuilder builder;
+  builder.status(five, allowed(5, 4, seconds(9)))
+      .status(seven, allowed(7, 3, seconds(9)))
+      .status(day, allowed(9, 2, seconds(9)))
+      .decided_by(five, allowed(5, 4, seconds(9)));
+  EXPECT_EQ(render(builder)["RateLimit-Policy"], R"("override_hour";q=7;w=3600, "override_day";q=9;w=86400)");
 }
 
 TEST(Headers, OneItemALimitOfItsTightestKey) {

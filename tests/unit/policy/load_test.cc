@@ -290,7 +290,7 @@ TEST(Load, MakesRulesForLimitsThatRequestsBring) {
   EXPECT_EQ(rule.counted.numbers.period, 1h);
   EXPECT_EQ(rule.requests_per_unit, 7U);
   EXPECT_EQ(rule.unit, Unit::hour);
-  EXPECT_EQ(rule.metric_path, "a_x y.b");
+  EXPECT_EQ(rule.label(), "override_hour");
   EXPECT_EQ(rule.enforcement, store::Enforcement::enforce);
   std::string other_key;
   const std::vector<Entry> swapped{{"a=x", "y"}, {"b", ""}};

@@ -79,8 +79,10 @@ int serve(const ServeOptions& options, std::ostream& err) {
   const std::vector<std::string> problems = server.prepare();
   for (const std::string& problem : problems) err << "sluice: " << problem << '\n';
   if (!problems.empty()) return EXIT_FAILURE;
-  server.run();
-  return EXIT_SUCCESS;
+  const std::string problem = server.run();
+  if (problem.empty()) return EXIT_SUCCESS;
+  err << "sluice: " << problem << '\n';
+  return EXIT_FAILURE;
 }
 
 int show_settings(const ServeOptions& options, std::ostream& out, std::ostream& err) {

@@ -10,7 +10,9 @@
 #include <boost/system/error_code.hpp>
 #include <csignal>
 #include <cstdlib>
+#include <exception>
 #include <optional>
+#include <stdexcept>
 #include <thread>
 #include <tuple>
 #include <utility>
@@ -145,17 +147,15 @@ void Server::open(std::vector<std::string>& problems, std::string name, const co
   ports_.push_back({.listener = *std::move(listener), .start = std::move(start), .refusal = std::move(refusal)});
 }
 
-void Server::run() {
+std::string Server::run() {
   std::signal(SIGPIPE, SIG_IGN);
   raise_descriptor_limit();
-  const std::size_t threads = thread_count(settings_);
-  memory_ = std::make_shared<store::MemoryStore>(settings_.memory_max_keys);
-  expose_memory();
-  for (std::size_t i = 0; i < threads; ++i) {
-    workers_.push_back(std::make_unique<WorkerThread>(
-        policies_, clock_, registry_.add_shard(), [this](Worker& worker) { return make_store(worker); },
-        [this] { boost::asio::post(io_, [this] { worker_ended(); }); }));
-    ++running_workers_;
+  try {
+    start_workers();
+  } catch (const std::exception& problem) {
+    for (const auto& worker : workers_) worker->drain();
+    workers_.clear();
+    return std::string("cannot start the io threads: ") + problem.what();
   }
   for (const int signal : {SIGTERM, SIGINT, SIGHUP}) signals_.add(signal);
   await_signal();
@@ -166,6 +166,22 @@ void Server::run() {
   io_.run();
   workers_.clear();
   log::info("stopped");
+  return {};
+}
+
+// All are made before any is started: then what they need is there, or nothing has begun.
+void Server::start_workers() {
+  memory_ = std::make_shared<store::MemoryStore>(settings_.memory_max_keys);
+  expose_memory();
+  for (std::size_t left = thread_count(settings_); left > 0; --left) {
+    workers_.push_back(std::make_unique<WorkerThread>(
+        policies_, clock_, registry_.add_shard(), [this](Worker& worker) { return make_store(worker); },
+        [this] { boost::asio::post(io_, [this] { worker_ended(); }); }));
+  }
+  for (const auto& worker : workers_) {
+    worker->start();
+    ++running_workers_;
+  }
 }
 
 std::shared_ptr<store::Store> Server::make_store(Worker& worker) {
@@ -177,11 +193,7 @@ std::shared_ptr<store::Store> Server::make_store(Worker& worker) {
                                                  .failures = static_cast<unsigned>(settings_.redis_failures),
                                                  .probe_interval = settings_.redis_probe_interval},
                                                 worker.metrics);
-  if (!redis) {
-    // The settings have been looked at in prepare(): this is a disagreement between the two.
-    log::error("store.redis: " + redis.error().message);
-    std::abort();
-  }
+  if (!redis) throw std::runtime_error("store.redis: " + redis.error().message);
   return std::make_shared<store::FallbackStore>(*std::move(redis), *memory_, store_reached_, worker.metrics);
 }
 

@@ -38,7 +38,8 @@ class Server {
   [[nodiscard]] std::vector<std::string> prepare();
   /// Serves until SIGTERM or SIGINT, then drains: finishes what is in flight within the drain time-out. A second such
   /// signal ends the process at once. SIGHUP reads the policy again: all of it or, when anything is wrong, nothing.
-  void run();
+  /// Returns what kept it from serving, in one line; empty: it has served.
+  [[nodiscard]] std::string run();
 
  private:
   /// A listener with what is started on its connections and what a connection too many is told.
@@ -52,6 +53,7 @@ class Server {
   void open(std::vector<std::string>& problems, std::string name, const config::Address& address, StartSession start,
             std::string refusal);
   [[nodiscard]] std::shared_ptr<store::Store> make_store(Worker& worker);
+  void start_workers();
   void expose_memory();
   void accepted(const Port& port, int descriptor, boost::asio::ip::tcp protocol);
   void refuse(int descriptor, const std::string& farewell);

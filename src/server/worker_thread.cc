@@ -25,15 +25,16 @@ void for_each_session(Worker& worker, Do act) {
 }  // namespace
 
 WorkerThread::WorkerThread(const policy::SnapshotHolder& policies, const Clock& clock, metrics::Shard& metrics,
-                           MakeStore make_store, std::function<void()> ended)
+                           const MakeStore& make_store, std::function<void()> ended)
     : worker_(policies, clock, metrics), work_(worker_.io.get_executor()), ended_(std::move(ended)) {
   // Makes the reactor and its descriptors now: they must not be wanting when connections have used up all.
   const boost::asio::ip::tcp::socket unused(worker_.io);
-  boost::asio::post(worker_.io, [this, make = std::move(make_store)] { worker_.store = make(worker_); });
-  thread_ = std::thread([this] { run(); });
+  worker_.store = make_store(worker_);
 }
 
-WorkerThread::~WorkerThread() { thread_.join(); }
+WorkerThread::~WorkerThread() {
+  if (thread_.joinable()) thread_.join();
+}
 
 void WorkerThread::assign(int descriptor, boost::asio::ip::tcp protocol, const StartSession& start) {
   ++assigned_;

@@ -20,10 +20,14 @@ class WorkerThread {
  public:
   using MakeStore = std::function<std::shared_ptr<store::Store>(Worker& worker)>;
 
-  /// Starts the thread. `make_store` is called on it, before anything else; `ended` is called on it at its very end.
+  /// Makes the worker and its store; throws what is thrown by that. `ended` is called on the thread at its very end.
   WorkerThread(const policy::SnapshotHolder& policies, const Clock& clock, metrics::Shard& metrics,
-               MakeStore make_store, std::function<void()> ended);
-  /// Waits for the thread's end: call drain() before, and abort() when that takes too long.
+               const MakeStore& make_store, std::function<void()> ended);
+  /// Starts the thread, once. Throws std::system_error when there can be none.
+  void start() {
+    thread_ = std::thread([this] { run(); });
+  }
+  /// Waits for the thread's end, if it was started: call drain() before, and abort() when that takes too long.
   ~WorkerThread();
   WorkerThread(const WorkerThread&) = delete;
   WorkerThread& operator=(const WorkerThread&) = delete;

@@ -32,18 +32,18 @@ void append_name(std::string& out, std::string_view name) {
   const std::size_t end = out.size() + kLongestName;
   for (const char c : name) {
     const auto byte = static_cast<unsigned char>(c);
+    std::array<char, 3> text{c};
+    std::size_t size = 1;
     if (byte < 0x20 || byte > 0x7E) {
-      out += '%';
-      out += hex[byte >> 4U];
-      out += hex[byte & 15U];
-      continue;
+      text = {'%', hex[byte >> 4U], hex[byte & 15U]};
+      size = 3;
+    } else if (c == '"' || c == '\\') {
+      text = {'\\', c};
+      size = 2;
     }
-    if (c == '"' || c == '\\') out += '\\';
-    out += c;
+    if (out.size() + size > end) return;
+    out.append(text.data(), size);
   }
-  out += '"';
-}
-
 }
 
 /// Appends an item's name and what stands before its quota. Limits whose names are the same, or are when cut, are told
@@ -51,7 +51,7 @@ void append_name(std::string& out, std::string_view name) {
 std::string_view append_unique_name(std::string& out, std::string_view name) {
   constexpr std::string_view tail = ";q=";
   const std::size_t begin = out.size();
-/// `tokens` at the limit's rate take this long, or nothing when that is longer than any wait.
+  out += '"';
   append_name(out, name);
   const std::size_t plain = out.size();
   for (std::uint64_t number = 1;; ++number) {
@@ -67,6 +67,9 @@ std::string_view append_unique_name(std::string& out, std::string_view name) {
     // Quotes in a name have a backslash before them, so that at worst a name is numbered that need not be.
     if (all.substr(0, begin).find(all.substr(begin)) == std::string_view::npos) return all.substr(begin, end - begin);
   }
+}
+
+/// `tokens` at the limit's rate take this long, or nothing when that is longer than any wait.
 std::optional<std::int64_t> nanoseconds_for(std::uint64_t tokens, const Limit& limit) {
   if (limit.rate == 0) return std::nullopt;
   __extension__ using Wide = unsigned __int128;  // up to 10^15 tokens × 366 days
@@ -110,6 +113,7 @@ std::string_view append_policy_item(std::string& out, const policy::Rule& rule, 
     out += ";w=";
     append_integer(out, *window);
   }
+  return std::string_view(out).substr(begin, length);
 }
 
 /// For how long the caller should use no more than what remains; zero when there is nothing to say.
@@ -208,8 +212,8 @@ void render_headers(const limiter::Answer& answer, const HeaderOptions& options,
     }
   }
 
-  if (options.x_rate_limit && answer.deciding != nullptr && has_figures(answer.decision) &&
-      answer.deciding->enforcement != store::Enforcement::shadow) {
+  if (options.x_rate_limit && answer.deciding != nullptr && !answer.deciding->unlimited &&
+      has_figures(answer.decision) && answer.deciding->enforcement != store::Enforcement::shadow) {
     append_number(out.add("X-RateLimit-Limit"), answer.decision.limit);
     append_number(out.add("X-RateLimit-Remaining"), answer.decision.remaining);
     if (const Wait reset = until_reset(*answer.deciding, answer.decision); !reset.is_never()) {

@@ -282,6 +282,14 @@ TEST(Headers, ShadowLimitsAreNotShown) {
   EXPECT_TRUE(render(builder).empty());
 }
 
+TEST(Headers, UnlimitedHasNoFigures) {
+  AnswerBuilder builder;
+  policy::Rule& rule = builder.window("free", 0, seconds(1));
+  rule.unlimited = true;
+  builder.only(rule, Decision());
+  EXPECT_TRUE(render(builder).empty());
+}
+
 TEST(Headers, NothingLimitedOrNothingJudgedShowsNothing) {
   AnswerBuilder builder;
   builder.answer().statuses.emplace_back();

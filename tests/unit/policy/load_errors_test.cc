@@ -34,8 +34,7 @@ descriptors:
 )");
   EXPECT_EQ(loaded.policy, nullptr);
   EXPECT_EQ(findings_of(loaded),
-            R"(p.yaml:5:7: warning: `requests_per_unit` is absent, which means 0: every request is denied
-p.yaml:5:13: error: `unit` must be one of second, minute, hour, day, week, month, year, found "fortnight"
+            R"(p.yaml:5:13: error: `unit` must be one of second, minute, hour, day, week, month, year, found "fortnight"
 p.yaml:6:7: error: unknown key "requests_per_units" in `rate_limit`; did you mean `requests_per_unit`?
 p.yaml:7:5: error: a descriptor needs a `key`, found none
 p.yaml:8:5: error: unknown key "rate_limt" in a descriptor; did you mean `rate_limit`?

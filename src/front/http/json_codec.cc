@@ -27,11 +27,14 @@ struct Field {
 constexpr unsigned kFirst = 1;
 constexpr unsigned kSecond = 2;
 constexpr unsigned kThird = 4;
+constexpr unsigned kFourth = 8;
 
 constexpr std::array<Field, 3> kRequestFields = {
     {{"domain", "domain", kFirst}, {"descriptors", "descriptors", kSecond}, {"hitsAddend", "hits_addend", kThird}}};
-constexpr std::array<Field, 3> kDescriptorFields = {
-    {{"entries", "entries", kFirst}, {"limit", "limit", kSecond}, {"hitsAddend", "hits_addend", kThird}}};
+constexpr std::array<Field, 4> kDescriptorFields = {{{"entries", "entries", kFirst},
+                                                     {"limit", "limit", kSecond},
+                                                     {"hitsAddend", "hits_addend", kThird},
+                                                     {"isNegativeHits", "is_negative_hits", kFourth}}};
 constexpr std::array<Field, 2> kEntryFields = {{{"key", "key", kFirst}, {"value", "value", kSecond}}};
 constexpr std::array<Field, 2> kLimitFields = {
     {{"requestsPerUnit", "requests_per_unit", kFirst}, {"unit", "unit", kSecond}}};
@@ -70,8 +73,16 @@ class RateLimitDecoder {
     if (bit == kFirst) return list([this] { return entry(); });
     if (is_null()) return reader_.read_null() || malformed();
     if (bit == kSecond) return limit();
+    if (bit == kFourth) return negative_hits();
     // Beyond what a cost may be is the limiter's to refuse, as it is for every front.
     return number(std::numeric_limits<std::uint64_t>::max(), batch_.descriptor().cost.emplace());
+  }
+
+  bool negative_hits() {
+    bool negative = false;
+    if (!expect(JsonType::boolean, "a boolean")) return false;
+    if (!reader_.read_bool(negative)) return malformed();
+    return !negative || refuse("is_negative_hits is not supported: nothing was charged or refunded");
   }
 
   bool entry() {
@@ -220,19 +231,24 @@ void append_current_limit(const policy::Rule& rule, std::string& out) {
   members.end();
 }
 
+/// A proto3 JSON Duration.
+void append_whole_seconds(Wait wait, std::string& out) {
+  out += '"';
+  append_unsigned(out, static_cast<std::uint64_t>(wait.ceil_seconds()));
+  out += "s\"";
+}
+
 void append_status(const limiter::Status& status, std::string& out) {
   Members members(out);
   members.next("code") += status.over_limit ? R"("OVER_LIMIT")" : R"("OK")";
   if (status.rule != nullptr && status.rule->unlimited) {
     append_unsigned(members.next("limitRemaining"), kLargest32);
-  } else if (status.rule != nullptr) {
+  } else if (status.rule != nullptr && front::has_figures(status.decision)) {
     append_current_limit(*status.rule, members.next("currentLimit"));
-    if (front::has_figures(status.decision)) {
-      const std::uint64_t remaining = std::min<std::uint64_t>(status.decision.remaining, kLargest32);
-      if (remaining != 0) append_unsigned(members.next("limitRemaining"), remaining);
-      const Wait reset = front::until_reset(*status.rule, status.decision);
-      if (!reset.is_never()) append_proto_duration(members.next("durationUntilReset"), reset.value());
-    }
+    const std::uint64_t remaining = std::min<std::uint64_t>(status.decision.remaining, kLargest32);
+    if (remaining != 0) append_unsigned(members.next("limitRemaining"), remaining);
+    const Wait reset = front::until_reset(*status.rule, status.decision);
+    if (!reset.is_never()) append_whole_seconds(reset, members.next("durationUntilReset"));
   }
   members.end();
 }

@@ -8,12 +8,12 @@ namespace {
 
 constexpr std::uint64_t kSecond = 1'000'000'000;
 
-/// The first `count` of the nine digits of a fraction of a second.
-void append_fraction(std::string& out, std::uint64_t nanoseconds, std::size_t count) {
+/// All nine digits of a fraction of a second.
+void append_fraction(std::string& out, std::uint64_t nanoseconds) {
   std::array<char, 9> digits{};
   for (std::size_t i = digits.size(); i-- > 0; nanoseconds /= 10) digits[i] = static_cast<char>('0' + nanoseconds % 10);
   out += '.';
-  out.append(digits.data(), count);
+  out.append(digits.data(), digits.size());
 }
 
 }  // namespace
@@ -50,22 +50,9 @@ void append_seconds(std::string& out, std::chrono::nanoseconds time) {
   const auto ticks = static_cast<std::uint64_t>(time.count());
   append_unsigned(out, ticks / kSecond);
   if (const std::uint64_t fraction = ticks % kSecond; fraction != 0) {
-    append_fraction(out, fraction, 9);
+    append_fraction(out, fraction);
     out.erase(out.find_last_not_of('0') + 1);
   }
-}
-
-void append_proto_duration(std::string& out, std::chrono::nanoseconds time) {
-  const auto ticks = static_cast<std::uint64_t>(time.count());
-  out += '"';
-  append_unsigned(out, ticks / kSecond);
-  if (const std::uint64_t fraction = ticks % kSecond; fraction != 0) {
-    std::size_t digits = 9;
-    if (fraction % 1'000 == 0) digits = 6;
-    if (fraction % 1'000'000 == 0) digits = 3;
-    append_fraction(out, fraction, digits);
-  }
-  out += "s\"";
 }
 
 }  // namespace sluice::http

@@ -16,7 +16,4 @@ void append_unsigned(std::string& out, std::uint64_t value);
 /// Seconds as an exact decimal number without an exponent and without needless zeros: 3, 0.1, 0.000000001. `time` ≥ 0.
 void append_seconds(std::string& out, std::chrono::nanoseconds time);
 
-/// The same as proto3 JSON writes a Duration: "3s", "0.100s", "0.000001s" in quotes (0, 3, 6 or 9 digits). `time` ≥ 0.
-void append_proto_duration(std::string& out, std::chrono::nanoseconds time);
-
 }  // namespace sluice::http

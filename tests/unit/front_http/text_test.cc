@@ -22,12 +22,6 @@ std::string seconds(std::int64_t ticks) {
   return out;
 }
 
-std::string duration(std::int64_t ticks) {
-  std::string out;
-  append_proto_duration(out, nanoseconds(ticks));
-  return out;
-}
-
 bool wants_problem(std::string_view accept) {
   AcceptPreference preference;
   preference.add(accept);
@@ -41,14 +35,6 @@ TEST(JsonText, seconds_are_exact_decimals) {
   EXPECT_EQ(seconds(3'000'000'000), "3");
   EXPECT_EQ(seconds(10'500'000'000), "10.5");
   EXPECT_EQ(seconds(3'162'240'000'000'000'000), "3162240000");
-}
-
-TEST(JsonText, durations_are_written_as_proto3_does) {
-  EXPECT_EQ(duration(0), R"("0s")");
-  EXPECT_EQ(duration(28'000'000'000), R"("28s")");
-  EXPECT_EQ(duration(100'000'000), R"("0.100s")");
-  EXPECT_EQ(duration(1'000), R"("0.000001s")");
-  EXPECT_EQ(duration(1'000'000'001), R"("1.000000001s")");
 }
 
 TEST(JsonText, strings_are_escaped) {

@@ -21,6 +21,7 @@ namespace beast_http = boost::beast::http;
 using ErrorCode = boost::beast::error_code;
 using BeastView = boost::beast::string_view;
 
+constexpr std::string_view kLineEnd = "\r\n";
 constexpr std::size_t kMaxTarget = std::size_t{8} * 1024;
 
 std::string_view to_view(BeastView text) { return {text.data(), text.size()}; }
@@ -36,6 +37,25 @@ std::string_view path_of(std::string_view target) {
     target.remove_prefix(slash);
   }
   return target.substr(0, target.find_first_of("?#"));
+}
+
+/// What Host may consist of: RFC 3986's uri-host and port. Empty is allowed.
+bool is_host(std::string_view text) {
+  constexpr std::string_view marks = "-._~!$&'()*+,;=:%[]";
+  return std::all_of(text.begin(), text.end(), [marks](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           marks.find(c) != std::string_view::npos;
+  });
+}
+
+/// Is the part of this request's first line behind its target a version of HTTP, "HTTP/" digit "." digit?
+bool names_version(std::string_view head) {
+  constexpr std::string_view name = "HTTP/";
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  std::string_view rest = head.substr(0, head.find("\r\n"));
+  for (int part = 0; part < 2; ++part) rest.remove_prefix(rest.find(' ') + 1);  // Beast has found both
+  return rest.size() == name.size() + 3 && rest.starts_with(name) && is_digit(rest[5]) && rest[6] == '.' &&
+         is_digit(rest[7]);
 }
 
 /// Of everything that Beast found wrong.
@@ -137,6 +157,7 @@ void RequestReader::Parser::on_field_impl(beast_http::field name, BeastView, Bea
   switch (name) {
     case beast_http::field::host:
       if (std::exchange(has_host_, true)) refuse({400, "more than one Host"}, error);
+      if (!is_host(value)) refuse({400, "malformed Host"}, error);
       break;
     case beast_http::field::content_length:
       if (std::exchange(has_length_, true) || value.find(',') != std::string_view::npos) {
@@ -182,6 +203,7 @@ struct RequestReader::Impl {
     body = {};
     read_bytes = 0;
     searched = 0;
+    skipped_line = false;
     phase = Phase::idle;
   }
 
@@ -212,6 +234,7 @@ struct RequestReader::Impl {
   std::uint64_t length = 0;    ///< of a body with Content-Length
   RequestFault fault;
   Phase phase = Phase::idle;
+  bool skipped_line = false;  ///< an empty one ahead of this request
   bool failed = false;
 };
 
@@ -229,6 +252,10 @@ RequestReader::Event RequestReader::Impl::read_head(std::string_view& bytes) {
   }
   ErrorCode error;
   bytes.remove_prefix(parser_now().put(boost::asio::const_buffer(bytes.data(), end + end_mark.size()), error));
+  // Beast takes all that follows the target for the version, so a space within the target ends up there.
+  if (error == beast_http::error::bad_version && !names_version(window)) {
+    return fail({400, "malformed request line: bad target or version"});
+  }
   if (error) return fail(error);
   head.keep_alive = parser_now().keep_alive();
   const auto content_length = parser_now().content_length();
@@ -291,11 +318,18 @@ RequestReader::Event RequestReader::read(std::string_view& bytes) {
   Impl& impl = *impl_;
   if (impl.failed) return Event::fault;
   if (impl.phase == Phase::idle) {
-    while (bytes.starts_with("\r\n")) bytes.remove_prefix(2);  // some clients end a body with an empty line
-    if (bytes.empty() || bytes == "\r") return Event::need_more;
+    // Some clients end a body with an empty line. More of them are a request that has begun, so that its time runs.
+    if (!impl.skipped_line && bytes.starts_with(kLineEnd)) {
+      bytes.remove_prefix(kLineEnd.size());
+      impl.skipped_line = true;
+    }
+    if (bytes.empty() || (!impl.skipped_line && bytes == "\r")) return Event::need_more;
     impl.phase = Phase::head;
   }
-  return impl.phase == Phase::head ? impl.read_head(bytes) : impl.read_body(bytes);
+  if (impl.phase != Phase::head) return impl.read_body(bytes);
+  while (bytes.starts_with(kLineEnd)) bytes.remove_prefix(kLineEnd.size());
+  if (bytes.empty() || bytes == "\r") return Event::need_more;
+  return impl.read_head(bytes);
 }
 
 void RequestReader::next() { impl_->start(); }

@@ -314,6 +314,12 @@ std::vector<BadRequest> bad_requests() {
       {"GET / HTTP/3.0\r\n\r\n", 505, "only HTTP/1.0 and HTTP/1.1 are spoken here"},
       {"GET /healthcheck HTTP/1.1\r\n\r\n", 400, "HTTP/1.1 needs a Host header field"},
       {start + host + "\r\n", 400, "more than one Host"},
+      {"GET /a b HTTP/1.1\r\n\r\n", 400, "malformed request line: bad target or version"},
+      {"GET / HTTP/1.1 \r\n\r\n", 400, "malformed request line: bad target or version"},
+      {"GET / http/1.1\r\n\r\n", 400, "malformed request line: bad target or version"},
+      {"GET /healthcheck HTTP/1.1\r\nHost: a b/c\r\n\r\n", 400, "malformed Host"},
+      {"GET /healthcheck HTTP/1.1\r\nHost: a/c\r\n\r\n", 400, "malformed Host"},
+      {"GET /healthcheck HTTP/1.1\r\nHost: user@a\r\n\r\n", 400, "malformed Host"},
       {start + "A b: c\r\n\r\n", 400, "malformed header field name"},
       {start + "A : c\r\n\r\n", 400, "malformed header field name"},
       {start + ": c\r\n\r\n", 400, "malformed header field name"},
@@ -576,6 +582,33 @@ TEST(HttpConnection, slow_heads_and_bodies_time_out) {
     wire.clock.advance(seconds(2));
     wire.connection().expire(wire.clock.now());
     EXPECT_TRUE(wire.connection().aborted()) << "lingering ends, too";
+  }
+}
+
+TEST(HttpConnection, empty_lines_do_not_keep_a_connection_open) {
+  Wire wire;
+  EXPECT_EQ(parse_response(wire.talk(get("/healthcheck") + "\r\n")).status, 200);
+  EXPECT_EQ(wire.connection().deadline(), wire.clock.now().steady + 75'000'000'000) << "one may follow a request";
+  EXPECT_EQ(wire.talk("\r\n"), "");
+  const std::int64_t deadline = wire.clock.now().steady + 10'000'000'000;
+  for (int i = 0; i < 9; ++i) {
+    wire.clock.advance(seconds(1));
+    EXPECT_EQ(wire.talk("\r"), "");
+    EXPECT_EQ(wire.talk("\n"), "");
+    EXPECT_EQ(wire.connection().deadline(), deadline);
+  }
+  wire.clock.advance(seconds(1));
+  wire.connection().expire(wire.clock.now());
+  EXPECT_EQ(parse_response(wire.take()).status, 408);
+  EXPECT_TRUE(wire.connection().finished());
+}
+
+TEST(HttpConnection, host_in_its_forms) {
+  for (const char* host : {"", "a", "a_b.example:8080", "127.0.0.1:80", "[::1]:8080", "a%20b"}) {
+    Wire wire;
+    EXPECT_EQ(parse_response(wire.talk("GET /healthcheck HTTP/1.1\r\nHost: " + std::string(host) + "\r\n\r\n")).status,
+              200)
+        << host;
   }
 }
 

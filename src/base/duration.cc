@@ -107,4 +107,36 @@ std::string to_text(std::chrono::nanoseconds duration) {
   return std::to_string(count) + "ns";
 }
 
+std::string to_rounded_text(std::chrono::nanoseconds duration) {
+  constexpr std::int64_t second = 1'000'000'000;
+  const auto divide_up = [](std::int64_t a, std::int64_t b) { return a / b + (a % b == 0 ? 0 : 1); };
+  std::int64_t count = duration.count();
+  if (count < 60 * second) {
+    std::int64_t quantum = 1;
+    while (count / quantum >= 1'000) quantum *= 10;
+    count = divide_up(count, quantum) * quantum;
+  }
+  if (count < 60 * second) {
+    if (count == 0) return "0s";
+    const Unit* unit = &kUnits[0];
+    for (const Unit& larger : kUnits) {
+      if (larger.nanoseconds <= count) unit = larger.name == "µs" ? unit : &larger;
+    }
+    std::string fraction = std::to_string(unit->nanoseconds + count % unit->nanoseconds).substr(1);
+    while (fraction.ends_with('0')) fraction.pop_back();
+    return std::to_string(count / unit->nanoseconds) + (fraction.empty() ? "" : "." + fraction) +
+           std::string(unit->name);
+  }
+  const auto two_units = [](std::int64_t value, std::int64_t ratio, std::string_view large, std::string_view small) {
+    std::string text = std::to_string(value / ratio) + std::string(large);
+    if (value % ratio != 0) text += " " + std::to_string(value % ratio) + std::string(small);
+    return text;
+  };
+  const std::int64_t seconds = divide_up(count, second);
+  if (seconds < 3'600) return two_units(seconds, 60, "m", "s");
+  const std::int64_t minutes = divide_up(seconds, 60);
+  if (minutes < 24 * 60) return two_units(minutes, 60, "h", "m");
+  return two_units(divide_up(minutes, 60), 24, "d", "h");
+}
+
 }  // namespace sluice

@@ -17,4 +17,8 @@ namespace sluice {
 /// The shortest text that parse_duration reads back as the same: one number with the largest unit that divides it.
 [[nodiscard]] std::string to_text(std::chrono::nanoseconds duration);
 
+/// For people: three significant digits below a minute, else at most two units ("33.4ms", "45m 3s", "2d 1h"). Rounded
+/// up, so that who waits for so long has waited long enough. Precondition: not negative.
+[[nodiscard]] std::string to_rounded_text(std::chrono::nanoseconds duration);
+
 }  // namespace sluice

@@ -2,11 +2,11 @@
 
 #include <filesystem>
 #include <memory>
-#include <optional>
 #include <ostream>
 #include <string_view>
 
 #include "base/duration.h"
+#include "base/result.h"
 #include "base/suggest.h"
 #include "front/http/check_codec.h"
 #include "limiter/call.h"
@@ -27,27 +27,33 @@ struct OwnEntry {
   std::string value;
 };
 
-/// "key=value,key=value" → entries, or nothing when an entry has no key or no '='.
-std::optional<std::vector<OwnEntry>> parse_descriptor(std::string_view text) {
+/// "key=value,key=value" → entries.
+Result<std::vector<OwnEntry>> parse_descriptor(const std::string& text) {
+  const Error shape{"expected key=value[,key=value…], found '" + text + "'"};
   std::vector<OwnEntry> entries(1);
   bool in_value = false;
   for (std::size_t i = 0; i < text.size(); ++i) {
     char c = text[i];
     if (c == ',') {
-      if (!in_value) return std::nullopt;
+      if (!in_value) return shape;
       entries.emplace_back();
       in_value = false;
       continue;
     }
     if (c == '=' && !in_value) {
-      if (entries.back().key.empty()) return std::nullopt;
+      if (entries.back().key.empty()) return shape;
       in_value = true;
       continue;
     }
-    if (c == '\\' && i + 1 < text.size() && (text[i + 1] == ',' || text[i + 1] == '\\')) c = text[++i];
+    if (c == '\\') {
+      if (i + 1 == text.size() || (text[i + 1] != ',' && text[i + 1] != '\\')) {
+        return Error{"a backslash stands before a comma or a backslash only, found '" + text + "'"};
+      }
+      c = text[++i];
+    }
     (in_value ? entries.back().value : entries.back().key).push_back(c);
   }
-  if (!in_value) return std::nullopt;
+  if (!in_value) return shape;
   return entries;
 }
 
@@ -57,11 +63,11 @@ std::string figures_of(const policy::Rule& rule, const Decision& decision) {
       rule.label() + " has " + std::to_string(decision.remaining) + " of " + std::to_string(decision.limit) + " left";
   if (!decision.allowed) {
     if (decision.retry_after.is_never()) return text + "; the request never fits";
-    return text + "; retry after " + to_text(decision.retry_after.value());
+    return text + "; retry after " + to_rounded_text(decision.retry_after.value());
   }
-  if (decision.delay > Wait()) text += "; act after " + to_text(decision.delay.value());
+  if (decision.delay > Wait()) text += "; act after " + to_rounded_text(decision.delay.value());
   if (!decision.reset_after.is_never() && decision.reset_after > Wait())
-    text += "; reset after " + to_text(decision.reset_after.value());
+    text += "; reset after " + to_rounded_text(decision.reset_after.value());
   return text;
 }
 
@@ -178,7 +184,7 @@ int check(const CheckOptions& options, std::ostream& out, std::ostream& err, con
   std::vector<std::vector<OwnEntry>> owned;
   for (const std::string& text : options.descriptors) {
     auto entries = parse_descriptor(text);
-    if (!entries) return fail("expected key=value[,key=value…], found '" + text + "'");
+    if (!entries) return fail(entries.error().message);
     owned.push_back(std::move(*entries));
   }
   std::vector<std::vector<Entry>> entries;

@@ -11,6 +11,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using sluice::parse_duration;
+using sluice::to_rounded_text;
 using sluice::to_text;
 
 std::chrono::nanoseconds read(std::string_view text) {
@@ -78,6 +79,28 @@ TEST(DurationText, IsTheShortestThatReadsBack) {
   for (const std::chrono::nanoseconds value :
        std::initializer_list<std::chrono::nanoseconds>{1ns, 999ns, 1us, 1001us, 90s, 86400s, 86401s})
     EXPECT_EQ(read(to_text(value)), value);
+}
+
+TEST(RoundedDurationText, IsShortAndNeverLess) {
+  EXPECT_EQ(to_rounded_text(0ns), "0s");
+  EXPECT_EQ(to_rounded_text(1ns), "1ns");
+  EXPECT_EQ(to_rounded_text(1'001ns), "1.01us");
+  EXPECT_EQ(to_rounded_text(100ms), "100ms");
+  EXPECT_EQ(to_rounded_text(33'333'334ns), "33.4ms");
+  EXPECT_EQ(to_rounded_text(999'000'001ns), "1s");
+  EXPECT_EQ(to_rounded_text(1'500ms), "1.5s");
+  EXPECT_EQ(to_rounded_text(10'050ms), "10.1s");
+  EXPECT_EQ(to_rounded_text(59'900'000'001ns), "1m");
+  EXPECT_EQ(to_rounded_text(60s), "1m");
+  EXPECT_EQ(to_rounded_text(60s + 1ns), "1m 1s");
+  EXPECT_EQ(to_rounded_text(2'702'673'994'594ns), "45m 3s");
+  EXPECT_EQ(to_rounded_text(3'599s + 1ns), "1h");
+  EXPECT_EQ(to_rounded_text(2h), "2h");
+  EXPECT_EQ(to_rounded_text(2h + 1ns), "2h 1m");
+  EXPECT_EQ(to_rounded_text(24h - 1ns), "1d");
+  EXPECT_EQ(to_rounded_text(49h + 1ns), "2d 2h");
+  EXPECT_EQ(to_rounded_text(366 * 24h), "366d");
+  EXPECT_EQ(to_rounded_text(std::chrono::nanoseconds(INT64_MAX)), "106752d");
 }
 
 }  // namespace

@@ -125,6 +125,21 @@ TEST(Check, TellsShadowFromEnforced) {
   EXPECT_TRUE(told.out.starts_with("allowed: ")) << told.out;
 }
 
+TEST(Check, TellsWaitsForPeople) {
+  const std::filesystem::path path =
+      std::filesystem::temp_directory_path() / ("sluice_check_wait_" + std::to_string(::getpid()) + ".yaml");
+  std::ofstream(path) << "domain: d\ndescriptors:\n  - {key: a, rate_limit: {unit: day, requests_per_unit: 1}}\n";
+  CheckOptions options;
+  options.policy = {path.string()};
+  options.descriptors = {"a=1"};
+  options.repeat = 2;
+  const Told told = run(options);
+  std::filesystem::remove(path);
+  // The clock stands at 22:13:20.
+  EXPECT_EQ(told.out,
+            "allowed: a has 0 of 1 left; reset after 1h 47m\ndenied: a has 0 of 1 left; retry after 1h 47m\n");
+}
+
 TEST(Check, ExplainsMistakes) {
   const auto error = [](const CheckOptions& options) {
     const Told told = run(options);
@@ -135,6 +150,10 @@ TEST(Check, ExplainsMistakes) {
   EXPECT_EQ(error(article({"user"})), "sluice check: expected key=value[,key=value…], found 'user'\n");
   EXPECT_EQ(error(article({"=42"})), "sluice check: expected key=value[,key=value…], found '=42'\n");
   EXPECT_EQ(error(article({"user=42,"})), "sluice check: expected key=value[,key=value…], found 'user=42,'\n");
+  for (const std::string text : {R"(user=a\)", R"(user=a\n)", R"(us\=er=a)"}) {
+    EXPECT_EQ(error(article({text})),
+              "sluice check: a backslash stands before a comma or a backslash only, found '" + text + "'\n");
+  }
   EXPECT_EQ(error(article({})), "sluice check: no descriptor: name what is asked for, such as user=42\n");
   CheckOptions options = article({"user=42"});
   options.domain = "shopp";

@@ -50,6 +50,9 @@ constexpr std::array<Exposed, kCounters> kExposed = {{
      "Decisions made in place of a failed store."},
     {Counter::fallback_allow, "sluice_fallback_decisions_total", "answer", "allow", ""},
     {Counter::fallback_deny, "sluice_fallback_decisions_total", "answer", "deny", ""},
+    {Counter::policy_reloads, "sluice_policy_reloads_total", "result", "ok",
+     "Times that the policy was to be read again (SIGHUP); refused: it is wrong and the old one stays in force."},
+    {Counter::policy_reloads_refused, "sluice_policy_reloads_total", "result", "refused", ""},
 }};
 
 constexpr bool every_counter_is_exposed_in_order() {

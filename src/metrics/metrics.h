@@ -33,6 +33,8 @@ enum class Counter : std::uint8_t {
   fallback_local,
   fallback_allow,
   fallback_deny,
+  policy_reloads,  ///< good ones; the first loading is none
+  policy_reloads_refused,
   count_
 };
 

@@ -264,9 +264,11 @@ void Server::reload() {
   if (problems.empty()) {
     log::info("policy loaded again");
     return;
+    own_metrics_.add(metrics::Counter::policy_reloads);
   }
   for (const std::string& problem : problems) log::error(problem);
   log::error("the policy was not loaded; the old one stays in force");
+  own_metrics_.add(metrics::Counter::policy_reloads_refused);
 }
 
 void Server::stop() {

@@ -151,7 +151,10 @@ TEST(Daemon, HangUpLoadsThePolicyAgainAndKeepsTheState) {
   folder.write("p.yaml", "domain: shop\ndescriptors:\n  - key: user\n    rate_limits: {}\n");
   daemon.process().signal(SIGHUP);
   ASSERT_TRUE(daemon.process().has_printed("the old one stays in force"));
-  EXPECT_TRUE(daemon.process().has_printed(policy + ":4:5: error: "));
+  EXPECT_TRUE(daemon.process().has_printed(policy + ":4:5: error: unknown key \"rate_limits\""));
+  const std::string metrics = client.get("/metrics").body;
+  EXPECT_THAT(metrics, HasSubstr("sluice_policy_reloads_total{result=\"ok\"} 1\n"));
+  EXPECT_THAT(metrics, HasSubstr("sluice_policy_reloads_total{result=\"refused\"} 1\n"));
   EXPECT_EQ(client.post("/v1/check", kUser42).status, 429);
 }
 

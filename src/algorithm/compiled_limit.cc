@@ -1,10 +1,18 @@
 #include "algorithm/compiled_limit.h"
 
+#include <string>
+#include <string_view>
 #include <utility>
 
 namespace sluice::algorithm {
 
 namespace {
+
+Error not_in_a_policy(std::string_view algorithm) {
+  return Error{"algorithm: " + std::string(algorithm) +
+               " is not supported by this version in a policy; token_bucket, leaky_bucket, fixed_window and "
+               "sliding_window are"};
+}
 
 // Windows that are aligned to something outside of the process.
 bool goes_by_utc(const Limit& limit) {
@@ -44,13 +52,14 @@ Result<CompiledLimit> CompiledLimit::compile(const Limit& limit, Tick tick, Cale
       return CompiledLimit(FixedWindow(std::move(numbers)), limit, tick);
     }
     case Algorithm::sliding_window:
-      if (limit.slots > 1) return Error{"slots: must be 1 here"};
+      if (limit.slots > 1) return Error{"slots: more than 1 is not supported by this version in a policy"};
       return CompiledLimit(SlidingWindow(limit.rate, period, limit.slots), limit, tick);
     case Algorithm::sliding_log:
+      return not_in_a_policy("sliding_log");
     case Algorithm::concurrency:
       break;
   }
-  return Error{"algorithm: must be token_bucket, leaky_bucket, fixed_window or sliding_window here"};
+  return not_in_a_policy("concurrency");
 }
 
 void CompiledLimit::refund(State& state, std::int64_t now, std::uint64_t cost,

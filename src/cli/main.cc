@@ -74,6 +74,28 @@ int unknown_command(const std::string& name) {
                       (near.empty() ? "; see 'sluice --help'" : "; did you mean '" + std::string(near) + "'?"));
 }
 
+/// What CLI11 finds wrong with the value of an option, in a sentence. Its own texts begin with the option's name, or
+/// with "Could not convert: NAME = VALUE".
+std::string sentence_of(const CLI::ParseError& problem) {
+  const std::string_view text = problem.what();
+  constexpr std::string_view conversion = "Could not convert: ";
+  if (text.starts_with(conversion)) {
+    const std::string_view rest = text.substr(conversion.size());
+    const std::string_view name = rest.substr(0, rest.find(' '));
+    const std::size_t value = rest.find("= ");
+    if ((name == "--cost" || name == "--repeat") && value != std::string_view::npos) {
+      return std::string(name) + ": expected a whole number, found '" + std::string(rest.substr(value + 2)) + "'";
+    }
+    return std::string(text);
+  }
+  const std::size_t colon = text.find(": ");
+  if (!text.starts_with("--") || colon == std::string_view::npos) return std::string(text);
+  const std::string name(text.substr(0, colon));
+  if (text.ends_with(" missing")) return name + " needs a value";
+  if (text.find("At Most 1 required") != std::string_view::npos) return name + " is given more than once";
+  return std::string(text);
+}
+
 // A flag a setting, each kept as text: the table reads them all in one way, wherever they come from.
 struct SettingFlags {
   SettingFlags() : values(sluice::config::all_settings().size()) {}
@@ -172,7 +194,7 @@ int run(int argc, char** argv) {
     return EXIT_SUCCESS;
   } catch (const CLI::ParseError& problem) {
     const auto used = app.get_subcommands();
-    return fail(used.empty() ? "" : used.front()->get_name(), problem.what());
+    return fail(used.empty() ? "" : used.front()->get_name(), sentence_of(problem));
   }
 
   if (version) {
@@ -219,7 +241,10 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   try {
-    return run(argc, argv);
+    const int code = run(argc, argv);
+    // An answer that nobody could read is no success.
+    if (!std::cout.flush()) return fail("", "cannot write to standard output");
+    return code;
   } catch (const std::exception& problem) {
     std::cerr << "sluice: " << problem.what() << '\n';
     return EXIT_FAILURE;

@@ -184,11 +184,17 @@ bool Connection::feed(std::span<const std::uint8_t> bytes, Time now) {
   now_ = now;
   if (dead_) return false;
   in_turn_ = true;
+  held_up_ = waiting_;
   const ssize_t taken = nghttp2_session_mem_recv(session_.get(), bytes.data(), bytes.size());
   in_turn_ = false;
+  tally_.add(bytes);
   if (taken < 0 && !dead_) {
     service_.metrics.add(metrics::Counter::protocol_errors);
-    end(NGHTTP2_PROTOCOL_ERROR);
+    // Flooded: more PING and SETTINGS to acknowledge at once than nghttp2 bears.
+    end(taken == NGHTTP2_ERR_FLOODED ? NGHTTP2_ENHANCE_YOUR_CALM : NGHTTP2_PROTOCOL_ERROR);
+  } else if (!bears_frames() && !dead_) {
+    service_.metrics.add(metrics::Counter::protocol_errors);
+    end(NGHTTP2_ENHANCE_YOUR_CALM);
   }
   return !dead_ && nghttp2_session_want_read(session_.get()) != 0;
 }
@@ -239,6 +245,14 @@ void Connection::finish_drain() {
 void Connection::end(std::uint32_t error) {
   nghttp2_session_terminate_session(session_.get(), error);
   dead_ = true;
+}
+
+/// Takes from the budget all frames just fed that did not bring a call on.
+bool Connection::bears_frames() {
+  const std::int64_t frames = tally_.others() + tally_.data() - call_data_;
+  tally_.reset();
+  call_data_ = 0;
+  return control_frames_.take(now_.steady, frames);
 }
 
 /// For callbacks: ends the connection and makes nghttp2 stop.
@@ -311,7 +325,8 @@ Stream* Connection::find(std::int32_t id) {
 int Connection::on_begin_frame(const nghttp2_frame_hd& head) {
   const std::int32_t id = head.stream_id;
   if (head.type != NGHTTP2_HEADERS || id > newest_id_ || id % 2 == 0) return 0;
-  if (find(id) != nullptr || abandoned_.contains(id)) return 0;
+  if (find(id) != nullptr) return 0;
+  if (abandoned_.contains(id)) return control_frames_.take(now_.steady) ? 0 : fail(NGHTTP2_ENHANCE_YOUR_CALM);
   return fail(ended_.contains(id) ? NGHTTP2_STREAM_CLOSED : NGHTTP2_PROTOCOL_ERROR);
 }
 
@@ -386,14 +401,13 @@ int Connection::on_data(std::int32_t id, std::string_view bytes) {
 }
 
 int Connection::on_frame(const nghttp2_frame& frame) {
-  bool is_control = false;
   switch (frame.hd.type) {
     case NGHTTP2_HEADERS:
     case NGHTTP2_DATA: {
       const bool is_end = (frame.hd.flags & NGHTTP2_FLAG_END_STREAM) != 0;
-      is_control = frame.hd.type == NGHTTP2_DATA && frame.hd.length == 0 && !is_end;
       Stream* const stream = find(frame.hd.stream_id);
       if (stream == nullptr) break;
+      if (frame.hd.type == NGHTTP2_DATA && (is_end || frame.hd.length > frame.data.padlen)) ++call_data_;
       if (is_end) stream->remote_closed = true;
       const bool is_head = frame.hd.type == NGHTTP2_HEADERS && frame.headers.cat == NGHTTP2_HCAT_REQUEST;
       if (is_head && !judge_head(*stream)) break;
@@ -405,24 +419,25 @@ int Connection::on_frame(const nghttp2_frame& frame) {
       return resets_.take(now_.steady) ? 0 : fail(NGHTTP2_ENHANCE_YOUR_CALM);
     case NGHTTP2_SETTINGS:
       greeted_ = true;
-      is_control = (frame.hd.flags & NGHTTP2_FLAG_ACK) == 0;
       break;
     case NGHTTP2_PING:
-      is_control = (frame.hd.flags & NGHTTP2_FLAG_ACK) == 0;
-      if (!is_control && std::equal(kDrainPing.begin(), kDrainPing.end(), std::begin(frame.ping.opaque_data))) {
+      if ((frame.hd.flags & NGHTTP2_FLAG_ACK) != 0 &&
+          std::equal(kDrainPing.begin(), kDrainPing.end(), std::begin(frame.ping.opaque_data))) {
         finish_drain();
       }
       break;
     default:
-      is_control = true;
+      break;
   }
-  return !is_control || control_frames_.take(now_.steady) ? 0 : fail(NGHTTP2_ENHANCE_YOUR_CALM);
+  return 0;
 }
 
 int Connection::on_invalid_frame(const nghttp2_frame& frame) {
   service_.metrics.add(metrics::Counter::protocol_errors);
   if (frame.hd.stream_id != 0) abandoned_.add(frame.hd.stream_id);
-  return control_frames_.take(now_.steady) ? 0 : fail(NGHTTP2_ENHANCE_YOUR_CALM);
+  // Malformed frames of other kinds are counted already.
+  if (frame.hd.type != NGHTTP2_HEADERS || control_frames_.take(now_.steady)) return 0;
+  return fail(NGHTTP2_ENHANCE_YOUR_CALM);
 }
 
 void Connection::on_close(std::int32_t id) {
@@ -432,6 +447,7 @@ void Connection::on_close(std::int32_t id) {
   last_call_ = now_.steady;
   (stream->remote_closed ? ended_ : abandoned_).add(id);
   release_buffered(*stream);
+  waiting_ -= stream->response.size() - stream->sent;
   if (stream->state == Stream::State::pending) stream->call.cancel();
   open_.erase(open_.iterator_to(*stream));
   service_.streams.give_back(*stream);
@@ -445,7 +461,11 @@ void Connection::release_buffered(Stream& stream) {
 /// False: the head alone has been answered.
 bool Connection::judge_head(Stream& stream) {
   service_.metrics.add(metrics::Counter::grpc_requests);
-  if (stream.header_size > options_.max_header_list) {
+  if (held_up_ > options_.max_waiting) {
+    // Refused, so that the client knows that nothing was charged. Its window updates have to be read on.
+    stream.state = Stream::State::answered;
+    nghttp2_submit_rst_stream(session_.get(), NGHTTP2_FLAG_NONE, stream.id, NGHTTP2_REFUSED_STREAM);
+  } else if (stream.header_size > options_.max_header_list) {
     respond_http(stream, "431", "the header fields of this request are too large\n");
   } else if (!stream.is_post || !stream.is_grpc) {
     stream.state = Stream::State::foreign;
@@ -595,6 +615,8 @@ void Connection::respond_http(Stream& stream, std::string_view status, std::stri
 void Connection::submit(Stream& stream, std::span<const nghttp2_nv> fields, bool with_body) {
   release_buffered(stream);
   stream.state = Stream::State::answered;
+  if (!with_body) stream.response.clear();
+  waiting_ += stream.response.size();
   control_frames_.call_answered();
   resets_.call_answered();
   nghttp2_data_provider body{};
@@ -613,6 +635,7 @@ std::size_t Connection::read_body(Stream& stream, std::span<std::uint8_t> room, 
   const std::size_t size = std::min(room.size(), stream.response.size() - stream.sent);
   std::memcpy(room.data(), stream.response.data() + stream.sent, size);
   stream.sent += size;
+  waiting_ -= size;
   if (stream.sent == stream.response.size()) {
     flags |= NGHTTP2_DATA_FLAG_EOF;
     if (stream.has_trailers) {

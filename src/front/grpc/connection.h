@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "front/grpc/flood_guard.h"
+#include "front/grpc/frame_tally.h"
 #include "front/grpc/grpc_options.h"
 #include "front/grpc/recent_ids.h"
 #include "front/grpc/service.h"
@@ -91,6 +92,7 @@ class Connection {
   int fail(std::uint32_t error);
   void finish_drain();
   void end(std::uint32_t error);
+  bool bears_frames();
   void release_buffered(Stream& stream);
 
   Owner& owner_;
@@ -103,10 +105,14 @@ class Connection {
   Stream* last_ = nullptr;           ///< the stream found last
   std::vector<std::int32_t> early_;  ///< answered before the client had sent everything
   std::size_t buffered_ = 0;
+  std::size_t waiting_ = 0;  ///< bytes of answers that nghttp2 has not taken
+  std::size_t held_up_ = 0;  ///< as many of them had waited when the present turn began
   std::size_t header_block_ = 0;
   std::int32_t newest_id_ = 0;  ///< of the client's streams
   RecentIds ended_{32};         ///< closed, after the client had said that it was done
   RecentIds abandoned_{1024};   ///< closed by this end; the client may not know yet
+  FrameTally tally_;            ///< of what is being fed
+  std::int64_t call_data_ = 0;  ///< DATA frames among it that brought a call on
   FloodGuard control_frames_;
   FloodGuard resets_;
 

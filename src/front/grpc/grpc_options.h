@@ -19,6 +19,7 @@ struct GrpcOptions {
   std::size_t max_header_list = std::size_t{64} * 1024;           ///< of one request (RFC 9113 count); larger: 431
   std::size_t max_connection_headers = std::size_t{1024} * 1024;  ///< of one header block; larger: connection closed
   std::size_t max_buffered = std::size_t{1024} * 1024;            ///< request bytes a connection holds at once
+  std::size_t max_waiting = std::size_t{256} * 1024;  ///< answer bytes the client's windows hold up; more: no new calls
 
   std::chrono::nanoseconds handshake_timeout = std::chrono::seconds(10);  ///< until the client's SETTINGS
   std::chrono::nanoseconds stream_timeout = std::chrono::seconds(30);     ///< from a call's start to its end

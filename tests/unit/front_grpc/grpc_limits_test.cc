@@ -270,6 +270,61 @@ TEST(GrpcLimits, EmptyDataFloodEndsTheConnection) {
   expect_end(peer, times(1'001, frame(0, 0, 1, "")), NGHTTP2_ENHANCE_YOUR_CALM);
 }
 
+TEST(GrpcLimits, FloodsOfFramesThatSayNothingEndTheConnection) {
+  const std::string head =
+      "\x83\x86\x84\x41\x01"
+      "a";
+  for (const std::string& nothing : {
+           frame(99, 0, 0, "of no known type"),
+           frame(99, 0, 1, ""),
+           frame(0, 8, 1, "\0"s),       // DATA, all of it padding's length
+           frame(0, 8, 1, "\2\0\0"s),   // DATA, all of it padding
+           frame(6, 1, 0, "12345678"),  // an answer to no PING
+           frame(8, 0, 1, "\0\0\0\1"s),
+       }) {
+    Peer peer;
+    peer.call(Peer::kShouldRateLimit, "", {}, false);
+    expect_end(peer, times(1'001, nothing), NGHTTP2_ENHANCE_YOUR_CALM);
+  }
+  for (const std::string& late : {frame(8, 0, 1, "\0\0\0\1"s), frame(0, 0, 1, "x"), frame(1, 4, 1, head)}) {
+    Peer peer;
+    const std::int32_t id = peer.call("/unknown", "", {}, false);
+    peer.pump();
+    ASSERT_TRUE(peer.response(id).was_reset);
+    expect_end(peer, times(1'011, late), NGHTTP2_ENHANCE_YOUR_CALM);
+  }
+}
+
+TEST(GrpcLimits, FloodInPiecesOfAFrameEndsTheConnection) {
+  Peer peer;
+  peer.pump();
+  const std::string flood = times(1'500, frame(99, 0, 0, "of no known type"));
+  std::size_t fed = 0;
+  for (; fed < flood.size() && peer.reading; fed += 7) peer.feed(std::string_view(flood).substr(fed, 7));
+  EXPECT_NEAR(static_cast<double>(fed), 1'000 * 25, 10 * 25);
+  peer.client_input(peer.server_output());
+  EXPECT_THAT(peer.goaways, ElementsAre(NGHTTP2_ENHANCE_YOUR_CALM));
+}
+
+// Each call brings two window updates and a ping along, many calls come at once, and no time passes.
+TEST(GrpcLimits, BusyClientIsNotTakenForAFlood) {
+  Peer peer;
+  peer.pump();
+  for (int turn = 0; turn < 100; ++turn) {
+    std::string bytes;
+    for (int i = 0; i < 400; ++i) {
+      peer.call(Peer::kShouldRateLimit, framed(request_for("42")));
+      bytes += peer.client_output();
+      bytes += times(2, frame(8, 0, 0, "\0\0\0\1"s)) + frame(6, 0, 0, "12345678");
+    }
+    peer.feed(bytes);
+    peer.client_input(peer.server_output());
+  }
+  EXPECT_TRUE(peer.reading);
+  EXPECT_TRUE(peer.goaways.empty());
+  EXPECT_EQ(peer.connection->open_calls(), 0U);
+}
+
 TEST(GrpcLimits, RapidResetsEndTheConnection) {
   Peer peer;
   peer.hold();
@@ -335,6 +390,36 @@ TEST(GrpcLimits, AnswerWaitsForAWindow) {
   peer.pump();  // nghttp2's client opens the window again and again
   EXPECT_EQ(response.status(), 0);
   EXPECT_EQ(response.body.size(), 38U);
+}
+
+TEST(GrpcLimits, AnswersThatWaitForAWindowAreLimited) {
+  GrpcOptions options;
+  options.max_waiting = 100;
+  Peer peer(Peer::kPolicy, options);
+  const nghttp2_settings_entry none{NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, 0};
+  nghttp2_submit_settings(peer.client, NGHTTP2_FLAG_NONE, &none, 1);
+  peer.pump();
+  for (int i = 0; i < 3; ++i) EXPECT_FALSE(peer.ask("42").was_reset);  // 38 bytes each
+  const Response& refused = peer.ask("42");
+  EXPECT_TRUE(refused.was_reset);
+  EXPECT_EQ(refused.reset, NGHTTP2_REFUSED_STREAM);
+  EXPECT_EQ(peer.connection->open_calls(), 3U);
+  nghttp2_submit_rst_stream(peer.client, NGHTTP2_FLAG_NONE, 1, NGHTTP2_CANCEL);
+  peer.pump();
+  EXPECT_FALSE(peer.ask("42").was_reset) << "there is room again";
+}
+
+TEST(GrpcLimits, ManyAnswersInOneTurnAreNotHeldUp) {
+  GrpcOptions options;
+  options.max_waiting = 100;
+  Peer peer(Peer::kPolicy, options);
+  peer.pump();
+  for (int turn = 0; turn < 3; ++turn) {
+    for (int i = 0; i < 50; ++i) peer.call(Peer::kShouldRateLimit, framed(request_for("1")));
+    peer.feed(peer.client_output());
+    peer.pump();
+  }
+  for (std::int32_t id = 1; id < 300; id += 2) ASSERT_EQ(peer.response(id).status(), 0) << id;
 }
 
 TEST(GrpcLimits, CallThatIsNeverFinishedIsReset) {

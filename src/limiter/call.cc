@@ -146,12 +146,24 @@ void Call::finish() {
     }
     count(status, matched_[i]);
   }
-  if (charges_buffer_.empty()) return;
+  if (charges_buffer_.empty()) {
+    decide_without_charges();
+    return;
+  }
   answer_.decision = combine(charges_buffer_, decisions_buffer_);
   answer_.decision.which = charge_descriptors_[answer_.decision.which];
   answer_.allowed = answer_.decision.allowed;
   answer_.deciding = answer_.statuses[answer_.decision.which].rule;
   answer_.has_figures = has_figures(answer_.decision.source);
+}
+
+/// Nothing was counted: the first limit that says unlimited decides, if there is one.
+void Call::decide_without_charges() {
+  const auto first =
+      std::ranges::find_if(answer_.statuses, [](const Status& status) { return status.rule != nullptr; });
+  if (first == answer_.statuses.end()) return;
+  answer_.decision.which = static_cast<std::uint32_t>(first - answer_.statuses.begin());
+  answer_.deciding = first->rule;
 }
 
 void Call::count(const Status& status, const Matched& matched) {

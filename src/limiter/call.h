@@ -32,7 +32,8 @@ struct Answer {
   bool known_domain = true;
   std::vector<Status> statuses;  ///< one per descriptor, in order
   /// The request's decision taken together (see combine.h); `which` is the index of the descriptor that its figures are
-  /// of, and `deciding` its rule, null when no limit took part. A shadow rule decides only when there are no others.
+  /// of, and `deciding` its rule, null when no limit took part. A shadow rule decides only when there are no others; an
+  /// unlimited one, without figures, when there are not even those.
   Decision decision;
   const policy::Rule* deciding = nullptr;
   /// False when the store failed and the policy answered in its place (decision.source is fallback_allow or
@@ -82,6 +83,7 @@ class Call final : private store::Check {
   void drop_replaced();
   void collect_charges();
   void finish();
+  void decide_without_charges();
   void count(const Status& status, const Matched& matched);
 
   Owner& owner_;

@@ -127,6 +127,19 @@ TEST(HttpConnection, a_cost_of_zero_only_looks) {
   EXPECT_THAT(never.body, HasSubstr(R"("reason":"never_fits")"));
 }
 
+TEST(HttpConnection, an_unlimited_descriptor_says_so_without_figures) {
+  Wire wire;
+  const Response response = parse_response(wire.talk(post("/v1/check", check_body("free", "1"))));
+  EXPECT_EQ(response.status, 200);
+  EXPECT_EQ(response.body, R"({"allowed":true,"reason":"unlimited","limit_name":"free","descriptors":[)"
+                           R"({"allowed":true,"reason":"unlimited","limit_name":"free"}]})");
+  for (const std::string_view name : {"X-RateLimit-Limit", "RateLimit", "RateLimit-Policy"}) {
+    EXPECT_EQ(response.field(name), "") << name;
+  }
+  EXPECT_THAT(parse_response(wire.talk(post("/v1/check", check_body("nobody", "1")))).body,
+              StartsWith(R"({"allowed":true,"reason":"no_limit","descriptors":)"));
+}
+
 TEST(HttpConnection, a_shadow_limit_says_so_and_denies_nothing) {
   Wire wire;
   EXPECT_THAT(wire.talk(post("/v1/check", check_body("shadowed", "1"))),

@@ -299,8 +299,12 @@ descriptors:
   EXPECT_EQ(progress_, store::Progress::answered);
   EXPECT_EQ(untouched.pending, nullptr);  // never reaches the store
   EXPECT_TRUE(alone.allowed);
-  EXPECT_EQ(alone.deciding, nullptr);
+  EXPECT_EQ(alone.deciding, alone.statuses[0].rule);
   EXPECT_EQ(counted(*alone.statuses[0].rule, metrics::Verdict::allowed), 7U);
+  const Answer& second = ask(Asked("call_unlimited").with({{"other", "x"}}).with({{"a", "x"}}));
+  EXPECT_EQ(second.decision.which, 1U);
+  EXPECT_EQ(second.deciding, second.statuses[1].rule);
+  EXPECT_EQ(ask(Asked("call_unlimited").with({{"other", "x"}})).deciding, nullptr);
 }
 
 TEST_F(CallTest, ReplacesDropsEveryLimitOfThatNameInTheRequest) {

@@ -18,13 +18,16 @@ class FloodGuard {
 
   FloodGuard(const Budget& budget, std::int64_t now) : budget_(budget), left_(budget.most), filled_(now) {}
 
-  void call_answered() { left_ = std::min(budget_.most, left_ + budget_.per_call); }
-  /// Takes one frame at `now` (ns on a steady clock); false: the budget is spent and the peer is to be dropped.
-  [[nodiscard]] bool take(std::int64_t now) {
-    if (left_ == 0) refill(now);
-    if (left_ == 0) return false;
-    --left_;
-    return true;
+  /// What this earns beyond the most is lost with the next take() only, as the frames that came with the call may be
+  /// taken after it.
+  void call_answered() { left_ += budget_.per_call; }
+  /// Takes `frames` at `now` (ns on a steady clock); false: the budget is spent and the peer is to be dropped.
+  [[nodiscard]] bool take(std::int64_t now, std::int64_t frames = 1) {
+    left_ -= frames;
+    if (left_ < 0) refill(now);
+    const bool fits = left_ >= 0;
+    left_ = std::clamp<std::int64_t>(left_, 0, budget_.most);
+    return fits;
   }
 
  private:
@@ -33,7 +36,7 @@ class FloodGuard {
     const std::int64_t frame = second / budget_.per_second;
     const std::int64_t earned = std::min((now - filled_) / frame, budget_.most);
     if (earned <= 0) return;
-    left_ = earned;
+    left_ += earned;
     filled_ = now;
   }
 

@@ -98,7 +98,11 @@ TEST(FloodGuard, CallsEarnUpToTheBudget) {
   FloodGuard guard({.most = 3, .per_second = 1, .per_call = 2}, 0);
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(guard.take(0));
   for (int i = 0; i < 5; ++i) guard.call_answered();
+  EXPECT_TRUE(guard.take(0)) << "what comes with the calls";
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(guard.take(0)) << i;
+  EXPECT_FALSE(guard.take(0));
+  for (int i = 0; i < 5; ++i) guard.call_answered();
+  EXPECT_TRUE(guard.take(0, 10));
   EXPECT_FALSE(guard.take(0));
 }
 

@@ -112,7 +112,9 @@ std::vector<std::string> Server::prepare() {
 
 std::vector<std::string> Server::load_policy() {
   if (policy_paths_.empty()) return {"no policy: name a file or directory with --policy"};
-  policy::Loaded loaded = policy::load(policy_paths_);
+  policy::LoadOptions options;
+  if (!settings_.redis_url.empty()) options.refuse_limit = store::redis::inexact_in_redis;
+  policy::Loaded loaded = policy::load(policy_paths_, options);
   std::vector<std::string> problems;
   for (const policy::Finding& finding : loaded.findings) {
     if (loaded.policy) {
@@ -125,15 +127,8 @@ std::vector<std::string> Server::load_policy() {
     if (problems.empty()) problems.emplace_back("the policy cannot be loaded");
     return problems;
   }
-  if (!settings_.redis_url.empty()) {
-    for (const policy::Rule* rule : loaded.policy->rules()) {
-      const auto reason = rule->unlimited ? std::nullopt : store::redis::inexact_in_redis(rule->counted.numbers);
-      if (reason)
-        problems.push_back("limit " + rule->label() + " of " + rule->domain + " cannot be kept in Redis: " + *reason);
-    }
-  }
-  if (problems.empty()) policies_.set(std::move(loaded.policy));
-  return problems;
+  policies_.set(std::move(loaded.policy));
+  return {};
 }
 
 void Server::open(std::vector<std::string>& problems, std::string name, const config::Address& address,
@@ -262,13 +257,13 @@ void Server::await_signal() {
 void Server::reload() {
   const std::vector<std::string> problems = load_policy();
   if (problems.empty()) {
+    own_metrics_.add(metrics::Counter::policy_reloads);
     log::info("policy loaded again");
     return;
-    own_metrics_.add(metrics::Counter::policy_reloads);
   }
+  own_metrics_.add(metrics::Counter::policy_reloads_refused);
   for (const std::string& problem : problems) log::error(problem);
   log::error("the policy was not loaded; the old one stays in force");
-  own_metrics_.add(metrics::Counter::policy_reloads_refused);
 }
 
 void Server::stop() {

@@ -145,6 +145,7 @@ void Server::open(std::vector<std::string>& problems, std::string name, const co
 std::string Server::run() {
   std::signal(SIGPIPE, SIG_IGN);
   raise_descriptor_limit();
+  log::info("counters in " + store_name());
   try {
     start_workers();
   } catch (const std::exception& problem) {
@@ -177,6 +178,12 @@ void Server::start_workers() {
     worker->start();
     ++running_workers_;
   }
+}
+
+std::string Server::store_name() const {
+  if (settings_.redis_url.empty()) return "memory";
+  const auto endpoint = store::redis::parse_url(settings_.redis_url);
+  return endpoint ? "Redis " + endpoint->to_text() : "Redis";
 }
 
 std::shared_ptr<store::Store> Server::make_store(Worker& worker) {

@@ -52,6 +52,8 @@ class Server {
   [[nodiscard]] std::vector<std::string> load_policy();
   void open(std::vector<std::string>& problems, std::string name, const config::Address& address, StartSession start,
             std::string refusal);
+  /// Where the counters are, for the log: never the password.
+  [[nodiscard]] std::string store_name() const;
   [[nodiscard]] std::shared_ptr<store::Store> make_store(Worker& worker);
   void start_workers();
   void expose_memory();

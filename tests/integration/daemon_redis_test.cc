@@ -92,6 +92,13 @@ TEST_F(DaemonOnRedis, TwoDaemonsShareOneLimit) {
   EXPECT_EQ(allowed, 30);
 }
 
+TEST_F(DaemonOnRedis, SaysWhichRedisWithoutThePassword) {
+  Daemon daemon(policy_, {"--store.redis.url", "redis://me:hush@127.0.0.1:1/3"});
+  ASSERT_TRUE(daemon.ready());
+  EXPECT_THAT(daemon.process().output(), HasSubstr(" info counters in Redis 127.0.0.1:1\n"));
+  EXPECT_THAT(daemon.process().output(), testing::Not(HasSubstr("hush")));
+}
+
 TEST_F(DaemonOnRedis, ARestartKeepsTheLimit) {
   {
     Daemon daemon(policy_, on(redis_));

@@ -66,6 +66,15 @@ TEST(Daemon, ArticleCreateAllowsThirtyAtOnceAndDeniesTheNext) {
   EXPECT_THAT(metrics.body, HasSubstr("sluice_memory_keys 1"));
 }
 
+TEST(Daemon, SaysThatItsCountersAreInMemory) {
+  for (const std::vector<std::string>& flags :
+       {std::vector<std::string>(), std::vector<std::string>{"--store.redis.url", ""}}) {
+    Daemon daemon(kArticle, flags);
+    ASSERT_TRUE(daemon.ready()) << daemon.process().output();
+    EXPECT_THAT(daemon.process().output(), HasSubstr(" info counters in memory\n"));
+  }
+}
+
 TEST(Daemon, AnswersHealthOnBothListeners) {
   Daemon daemon(kArticle);
   ASSERT_TRUE(daemon.ready());

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "tests/integration/support/daemon.h"
+#include "tests/integration/support/sanitizers.h"
 
 namespace {
 
@@ -27,6 +28,7 @@ TEST(DaemonStart, ASocketPathThatIsTooLongIsRefused) {
 
 // Descriptors for the listeners, but not for every thread.
 TEST(DaemonStart, WorkersThatCannotBeMadeEndIt) {
+  if (sluice::test::kAddressSanitizer) GTEST_SKIP() << "the sanitizers open descriptors themselves";
   Process process({sluice_binary(), "serve", "--policy", kArticle, "--listen.http", "127.0.0.1:0", "--listen.admin",
                    "off", "--listen.grpc", "off", "--threads", "64"},
                   [] {

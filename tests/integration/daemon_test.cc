@@ -18,6 +18,7 @@
 
 #include "tests/integration/support/daemon.h"
 #include "tests/integration/support/http_client.h"
+#include "tests/integration/support/sanitizers.h"
 
 namespace {
 
@@ -190,6 +191,7 @@ TEST(Daemon, RefusesConnectionsBeyondTheMost) {
 }
 
 TEST(Daemon, LivesOnWhenDescriptorsRunOut) {
+  if (sluice::test::kAddressSanitizer) GTEST_SKIP() << "the sanitizers open descriptors themselves";
   Daemon daemon(kArticle, {"--threads", "1"}, [] {
     const rlimit limit{.rlim_cur = 40, .rlim_max = 40};
     ::setrlimit(RLIMIT_NOFILE, &limit);
@@ -207,11 +209,7 @@ TEST(Daemon, LivesOnWhenDescriptorsRunOut) {
 }
 
 TEST(Daemon, SleepsWhenNothingIsAsked) {
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-  GTEST_SKIP() << "the thread sanitizer has a thread of its own that wakes";
-#endif
-#endif
+  if (sluice::test::kThreadSanitizer) GTEST_SKIP() << "the thread sanitizer has a thread of its own that wakes";
   Daemon daemon(kArticle);
   ASSERT_TRUE(daemon.ready());
   EXPECT_EQ(HttpClient(daemon.http()).get("/healthcheck").status, 200);
@@ -266,38 +264,38 @@ TEST_P(Refused, IsOneClearLineAndExitCodeOne) {
 
 INSTANTIATE_TEST_SUITE_P(
     DaemonStart, Refused,
-    testing::Values(
-        Refusal{"UnknownFlag",
-                {"serve", "--policy", kArticle, "--listn.http", "127.0.0.1:0"},
-                "sluice serve: unknown flag --listn.http; did you mean --listen.http?"},
-        Refusal{"UnknownCommand", {"sevre"}, "sluice: unknown command 'sevre'; did you mean 'serve'?"},
-        Refusal{"NoPolicy", {"serve"}, "sluice: no policy: name a file or directory with --policy"},
-        Refusal{"MissingPolicy",
-                {"serve", "--policy", "/nonexistent/p.yaml"},
-                "sluice: /nonexistent/p.yaml: error: no such file or directory"},
-        Refusal{"MissingConfig",
-                {"serve", "--config", "/nonexistent.yaml"},
-                "sluice: /nonexistent.yaml: cannot read the server file: No such file or directory"},
-        Refusal{
-            "ConfigIsADirectory", {"serve", "--config", "/"}, "sluice: /: cannot read the server file: Is a directory"},
-        Refusal{"BadAddress",
-                {"serve", "--policy", kArticle, "--listen.http", "8080"},
-                "sluice: --listen.http: expected HOST:PORT, [IPV6]:PORT, :PORT or off, found '8080'"},
-        Refusal{"ForeignAddress",
-                {"serve", "--policy", kArticle, "--listen.http", "192.0.2.1:0", "--listen.grpc", "off",
-                 "--listen.admin", "off"},
-                "sluice: cannot listen on 192.0.2.1:0 (listen.http): Cannot assign requested address"},
-        Refusal{
-            "NothingToServe",
-            {"serve", "--policy", kArticle, "--listen.http", "off", "--listen.grpc", "off", "--listen.admin", "off"},
-            "sluice: every listener is off: nothing to serve"},
-        Refusal{"FlagTwice",
-                {"serve", "--threads", "1", "--threads", "2"},
-                "sluice serve: --threads is given more than once"},
-        Refusal{"FlagWithoutValue", {"serve", "--threads"}, "sluice serve: --threads needs a value"},
-        Refusal{"BadRedisUrl",
-                {"serve", "--policy", kArticle, "--store.redis.url", "redis://:secret@h:99999"},
-                "sluice: store.redis.url: Redis URL: the port must be 1 … 65535"}),
+    testing::Values(Refusal{"UnknownFlag",
+                            {"serve", "--policy", kArticle, "--listn.http", "127.0.0.1:0"},
+                            "sluice serve: unknown flag --listn.http; did you mean --listen.http?"},
+                    Refusal{"UnknownCommand", {"sevre"}, "sluice: unknown command 'sevre'; did you mean 'serve'?"},
+                    Refusal{"NoPolicy", {"serve"}, "sluice: no policy: name a file or directory with --policy"},
+                    Refusal{"MissingPolicy",
+                            {"serve", "--policy", "/nonexistent/p.yaml"},
+                            "sluice: /nonexistent/p.yaml: error: no such file or directory"},
+                    Refusal{"MissingConfig",
+                            {"serve", "--config", "/nonexistent.yaml"},
+                            "sluice: /nonexistent.yaml: cannot read the server file: No such file or directory"},
+                    Refusal{"ConfigIsADirectory",
+                            {"serve", "--config", "/"},
+                            "sluice: /: cannot read the server file: Is a directory"},
+                    Refusal{"BadAddress",
+                            {"serve", "--policy", kArticle, "--listen.http", "8080"},
+                            "sluice: --listen.http: expected HOST:PORT, [IPV6]:PORT, :PORT or off, found '8080'"},
+                    Refusal{"ForeignAddress",
+                            {"serve", "--policy", kArticle, "--listen.http", "192.0.2.1:0", "--listen.grpc", "off",
+                             "--listen.admin", "off"},
+                            "sluice: cannot listen on 192.0.2.1:0 (listen.http): Cannot assign requested address"},
+                    Refusal{"NothingToServe",
+                            {"serve", "--policy", kArticle, "--listen.http", "off", "--listen.grpc", "off",
+                             "--listen.admin", "off"},
+                            "sluice: every listener is off: nothing to serve"},
+                    Refusal{"FlagTwice",
+                            {"serve", "--threads", "1", "--threads", "2"},
+                            "sluice serve: --threads is given more than once"},
+                    Refusal{"FlagWithoutValue", {"serve", "--threads"}, "sluice serve: --threads needs a value"},
+                    Refusal{"BadRedisUrl",
+                            {"serve", "--policy", kArticle, "--store.redis.url", "redis://:secret@h:99999"},
+                            "sluice: store.redis.url: Redis URL: the port must be 1 … 65535"}),
     [](const testing::TestParamInfo<Refusal>& row) { return row.param.name; });
 
 TEST(DaemonStart, ABadPolicyIsToldLineByLine) {

@@ -40,8 +40,8 @@ class HeaderList {
 
 /// Replaces `out` by the fields for `answer`; none at all when it has no figures to show (the store failed, nothing
 /// was limited, only shadow limits took part). Several limits: X-RateLimit-* is the deciding limit's alone, RateLimit
-/// and RateLimit-Policy have one item for each, its name unique and at most about 100 characters. Every value comes from the decision's one instant. Pure; allocates
-/// only while values grow.
+/// and RateLimit-Policy have one item for each, its name unique and at most about 100 characters. Every value comes
+/// from the decision's one instant. Pure; allocates only while values grow.
 void render_headers(const limiter::Answer& answer, const HeaderOptions& options, HeaderList& out);
 
 /// What a caller is shown as the time until reset: fixed windows – until the window ends; others – denied:

@@ -118,7 +118,7 @@ std::string to_rounded_text(std::chrono::nanoseconds duration) {
   }
   if (count < 60 * second) {
     if (count == 0) return "0s";
-    const Unit* unit = &kUnits[0];
+    const Unit* unit = std::data(kUnits);
     for (const Unit& larger : kUnits) {
       if (larger.nanoseconds <= count) unit = larger.name == "µs" ? unit : &larger;
     }
@@ -135,7 +135,7 @@ std::string to_rounded_text(std::chrono::nanoseconds duration) {
   const std::int64_t seconds = divide_up(count, second);
   if (seconds < 3'600) return two_units(seconds, 60, "m", "s");
   const std::int64_t minutes = divide_up(seconds, 60);
-  if (minutes < 24 * 60) return two_units(minutes, 60, "h", "m");
+  if (minutes < std::int64_t{24} * 60) return two_units(minutes, 60, "h", "m");
   return two_units(divide_up(minutes, 60), 24, "d", "h");
 }
 

@@ -74,7 +74,7 @@ class Harness final : private Client::Owner {
     check.complete();
   }
   void write_probe(Call& call) override { call.text = {"$1\r\n0\r\n", 1}; }
-  void state_changed(bool /*up*/, Failure /*reason*/) override {}
+  void state_changed(bool /*up*/, Failure /*reason*/, std::string_view /*detail*/) override {}
 
   const CountedLimit bucket_{.numbers = {.rate = 10, .burst = 30}, .identity = "b"};
   const CountedLimit window_{.numbers = {.algorithm = Algorithm::fixed_window, .rate = 5}, .identity = "w"};

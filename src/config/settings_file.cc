@@ -1,13 +1,12 @@
 #include "config/settings_file.h"
 
-#include <yaml-cpp/yaml.h>
-
 #include <algorithm>
 #include <optional>
 #include <set>
 #include <utility>
 
 #include "base/suggest.h"
+#include "yaml/tree.h"
 
 namespace sluice::config {
 namespace {
@@ -16,50 +15,50 @@ class Walker {
  public:
   explicit Walker(const std::string& file) : file_(file) {}
 
-  FileContents read(const std::string& text) && {
-    try {
-      const std::vector<YAML::Node> documents = YAML::LoadAll(text);
-      if (documents.size() > 1) {
-        error(documents[1].Mark(), "expected one YAML document, found " + std::to_string(documents.size()));
-      } else if (documents.size() == 1 && !documents.front().IsNull()) {
-        walk_map(documents.front(), "");
-      }
-    } catch (const YAML::Exception& problem) {
-      error(problem.mark, "not valid YAML: " + problem.msg);
+  FileContents read(std::string_view text) && {
+    yaml::Tree tree;
+    if (const auto problem = yaml::Tree::parse(text, tree)) {
+      error(problem->position, problem->message);
+    } else if (const auto& documents = tree.documents(); documents.size() > 1) {
+      error(documents[1]->position, "expected one YAML document, found " + std::to_string(documents.size()));
+    } else if (documents.size() == 1) {
+      walk_map(*documents.front(), "");
     }
     return std::move(contents_);
   }
 
  private:
-  [[nodiscard]] std::string place(const YAML::Mark& mark) const {
-    if (mark.is_null()) return file_;
-    return file_ + ":" + std::to_string(mark.line + 1) + ":" + std::to_string(mark.column + 1);
+  [[nodiscard]] std::string place(yaml::Position position) const {
+    if (position.line == 0) return file_;
+    return file_ + ":" + std::to_string(position.line) + ":" + std::to_string(position.column);
   }
 
-  void error(const YAML::Mark& mark, const std::string& message) {
-    contents_.errors.push_back(place(mark) + ": " + message);
+  void error(yaml::Position position, const std::string& message) {
+    contents_.errors.push_back(place(position) + ": " + message);
   }
 
-  void walk_map(const YAML::Node& map, const std::string& prefix) {
-    if (!map.IsMap()) {
-      error(map.Mark(), prefix.empty() ? "expected settings as 'name: value'"
-                                       : "expected settings below '" + prefix + "' as 'name: value'");
+  void walk_map(const yaml::Node& map, const std::string& prefix) {
+    if (map.kind != yaml::Node::Kind::map) {
+      error(map.position, prefix.empty() ? "expected settings as 'name: value'"
+                                         : "expected settings below '" + prefix + "' as 'name: value'");
       return;
     }
-    for (const auto& item : map) {
-      if (!item.first.IsScalar()) {
-        error(item.first.Mark(), "expected the name of a setting");
+    for (std::size_t i = 0; i < map.keys.size(); ++i) {
+      const yaml::Node& key = *map.keys[i];
+      const yaml::Node& value = *map.values[i];
+      if (key.kind != yaml::Node::Kind::scalar) {
+        error(key.position, "expected the name of a setting");
         continue;
       }
-      const std::string name = prefix.empty() ? item.first.Scalar() : prefix + "." + item.first.Scalar();
+      const std::string name = prefix.empty() ? key.text : prefix + "." + key.text;
       if (!seen_.insert(name).second) {
-        error(item.first.Mark(), "'" + name + "' is set twice");
+        error(key.position, "'" + name + "' is set twice");
       } else if (const auto row = row_of_name(name)) {
-        take(*row, item.second);
+        take(*row, value);
       } else if (is_group(name)) {
-        if (!item.second.IsNull()) walk_map(item.second, name);
+        if (value.kind != yaml::Node::Kind::null) walk_map(value, name);
       } else {
-        unknown(item.first.Mark(), name);
+        unknown(key.position, name);
       }
     }
   }
@@ -69,7 +68,7 @@ class Walker {
                                [&](const Setting& setting) { return setting.name.starts_with(name + "."); });
   }
 
-  void unknown(const YAML::Mark& mark, const std::string& name) {
+  void unknown(yaml::Position position, const std::string& name) {
     std::set<std::string_view> names;
     for (const Setting& setting : all_settings()) {
       names.insert(setting.name);
@@ -80,35 +79,35 @@ class Walker {
     }
     const std::vector<std::string_view> candidates(names.begin(), names.end());
     const std::string_view near = nearest(name, candidates);
-    error(mark,
+    error(position,
           "unknown setting '" + name + "'" +
               (near.empty() ? "; 'sluice serve --help' lists all" : "; did you mean '" + std::string(near) + "'?"));
   }
 
-  void take(std::size_t row, const YAML::Node& node) {
+  void take(std::size_t row, const yaml::Node& node) {
     const Setting& setting = all_settings()[row];
-    FileValue value{.row = row, .values = {}, .place = place(node.Mark())};
-    if (node.IsScalar()) {
-      value.values.push_back(node.Scalar());
-    } else if (node.IsSequence() && setting.is_list) {
-      for (const YAML::Node& entry : node) {
-        if (!entry.IsScalar()) {
-          error(entry.Mark(), std::string(setting.name) + ": expected a list of " + std::string(setting.value));
+    FileValue value{.row = row, .values = {}, .place = place(node.position)};
+    if (node.kind == yaml::Node::Kind::scalar) {
+      value.values.push_back(node.text);
+    } else if (node.kind == yaml::Node::Kind::sequence && setting.is_list) {
+      for (const yaml::Node* entry : node.values) {
+        if (entry->kind != yaml::Node::Kind::scalar) {
+          error(entry->position, std::string(setting.name) + ": expected a list of " + std::string(setting.value));
           return;
         }
-        value.values.push_back(entry.Scalar());
+        value.values.push_back(entry->text);
       }
     } else {
-      error(node.Mark(), std::string(setting.name) + ": expected " + (setting.is_list ? "a list of " : "one ") +
-                             std::string(setting.value) + ", found " + kind(node));
+      error(node.position, std::string(setting.name) + ": expected " + (setting.is_list ? "a list of " : "one ") +
+                               std::string(setting.value) + ", found " + kind(node));
       return;
     }
     contents_.values.push_back(std::move(value));
   }
 
-  static std::string kind(const YAML::Node& node) {
-    if (node.IsNull()) return "nothing";
-    return node.IsMap() ? "a map" : "a list";
+  static std::string kind(const yaml::Node& node) {
+    if (node.kind == yaml::Node::Kind::null) return "nothing";
+    return node.kind == yaml::Node::Kind::map ? "a map" : "a list";
   }
 
   const std::string& file_;

@@ -8,22 +8,22 @@
 #include <vector>
 
 #include "policy/findings.h"
-#include "policy/yaml_tree.h"
+#include "yaml/tree.h"
 
 namespace sluice::policy {
 
 /// One key of a map with its value.
 struct Field {
   std::string_view name;
-  const YamlNode* key = nullptr;
-  const YamlNode* value = nullptr;
+  const yaml::Node* key = nullptr;
+  const yaml::Node* value = nullptr;
 };
 
 /// The fields of one map, the last of equal names. Views into the tree.
 class FieldReader {
  public:
   /// `map` must be one. Keys that are no text, and names given twice, become findings.
-  FieldReader(const YamlNode& map, Findings& findings);
+  FieldReader(const yaml::Node& map, Findings& findings);
 
   [[nodiscard]] const std::vector<Field>& fields() const { return fields_; }
   /// The field, or null when it is absent or null: both mean the default.
@@ -37,7 +37,7 @@ class FieldReader {
   [[nodiscard]] std::optional<std::uint64_t> number(std::string_view name, std::uint64_t least,
                                                     std::uint64_t most) const;
   /// The items of a list, each of which is a map.
-  [[nodiscard]] std::vector<const YamlNode*> maps(std::string_view name) const;
+  [[nodiscard]] std::vector<const yaml::Node*> maps(std::string_view name) const;
 
  private:
   std::vector<Field> fields_;

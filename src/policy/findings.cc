@@ -15,7 +15,7 @@ std::string Finding::to_string() const {
   return fmt::format("{}:{}:{}: {}: {}", file, line, column, kind, message);
 }
 
-void Findings::add(Finding::Severity severity, Position position, std::string message) {
+void Findings::add(Finding::Severity severity, yaml::Position position, std::string message) {
   if (severity == Finding::Severity::error) ++errors_;
   if (findings_.size() == kMost) {
     ++left_out_;
@@ -62,25 +62,25 @@ std::string quote(std::string_view text) {
   return out;
 }
 
-std::string described(const YamlNode& node) {
+std::string described(const yaml::Node& node) {
   switch (node.kind) {
-    case YamlNode::Kind::null:
+    case yaml::Node::Kind::null:
       return "nothing";
-    case YamlNode::Kind::sequence:
+    case yaml::Node::Kind::sequence:
       return "a list";
-    case YamlNode::Kind::map:
+    case yaml::Node::Kind::map:
       return "a map";
-    case YamlNode::Kind::scalar:
+    case yaml::Node::Kind::scalar:
       break;
   }
   switch (resolve_scalar(node).type) {
-    case YamlScalar::Type::null:
+    case yaml::Scalar::Type::null:
       return "nothing";
-    case YamlScalar::Type::boolean:
-    case YamlScalar::Type::integer:
-    case YamlScalar::Type::floating:
+    case yaml::Scalar::Type::boolean:
+    case yaml::Scalar::Type::integer:
+    case yaml::Scalar::Type::floating:
       return node.text.size() <= 40 ? node.text : node.text.substr(0, 40) + "…";
-    case YamlScalar::Type::string:
+    case yaml::Scalar::Type::string:
       break;
   }
   return (node.plain ? "the text " : "the quoted text ") + quote(node.text);

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "policy/policy.h"
-#include "policy/yaml_tree.h"
+#include "yaml/tree.h"
 
 namespace sluice::policy {
 
@@ -17,8 +17,10 @@ class Findings {
   static constexpr std::size_t kMost = 1000;
 
   explicit Findings(std::string file) : file_(std::move(file)) {}
-  void error(Position position, std::string message) { add(Finding::Severity::error, position, std::move(message)); }
-  void warning(Position position, std::string message) {
+  void error(yaml::Position position, std::string message) {
+    add(Finding::Severity::error, position, std::move(message));
+  }
+  void warning(yaml::Position position, std::string message) {
     add(Finding::Severity::warning, position, std::move(message));
   }
   [[nodiscard]] const std::string& file() const { return file_; }
@@ -28,7 +30,7 @@ class Findings {
   void drain_to(std::vector<Finding>& out);
 
  private:
-  void add(Finding::Severity severity, Position position, std::string message);
+  void add(Finding::Severity severity, yaml::Position position, std::string message);
 
   std::string file_;
   std::vector<Finding> findings_;
@@ -40,6 +42,6 @@ class Findings {
 [[nodiscard]] std::string quote(std::string_view text);
 
 /// What a node is, for "found …": a quoted text, a number, a list …
-[[nodiscard]] std::string described(const YamlNode& node);
+[[nodiscard]] std::string described(const yaml::Node& node);
 
 }  // namespace sluice::policy

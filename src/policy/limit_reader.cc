@@ -119,7 +119,7 @@ std::string lower(std::string_view text) {
 
 class LimitReader {
  public:
-  LimitReader(const YamlNode& map, const LoadOptions& options, Findings& findings)
+  LimitReader(const yaml::Node& map, const LoadOptions& options, Findings& findings)
       : map_(map), fields_(map, findings), options_(options), findings_(findings) {}
 
   std::optional<LimitText> read() {
@@ -142,7 +142,7 @@ class LimitReader {
 
  private:
   /// Where to point for a key: at its value, or at the limit when it is absent.
-  [[nodiscard]] Position place_of(std::string_view name) const {
+  [[nodiscard]] yaml::Position place_of(std::string_view name) const {
     const Field* field = fields_.find(name);
     return field == nullptr ? map_.position : field->value->position;
   }
@@ -158,7 +158,7 @@ class LimitReader {
   }
 
   void read_replaces() {
-    for (const YamlNode* item : fields_.maps("replaces")) {
+    for (const yaml::Node* item : fields_.maps("replaces")) {
       const FieldReader fields(*item, findings_);
       check_names(fields, Place::replaces, findings_);
       const std::string_view name = fields.text("name").value_or("");
@@ -289,7 +289,7 @@ class LimitReader {
           fmt::format("`unit` in a calendar must be one of day, week, month, year, found {}", name_of(text_.unit)));
     }
     if (field == nullptr) return;
-    if (field->value->kind != YamlNode::Kind::map) {
+    if (field->value->kind != yaml::Node::Kind::map) {
       findings_.error(
           field->value->position,
           fmt::format("`calendar` must be a map with `timezone` and `anchor_day`, found {}", described(*field->value)));
@@ -394,7 +394,7 @@ class LimitReader {
                     numbers.burst, static_cast<double>(in_a_second)));
   }
 
-  const YamlNode& map_;
+  const yaml::Node& map_;
   FieldReader fields_;
   const LoadOptions& options_;
   Findings& findings_;
@@ -404,7 +404,7 @@ class LimitReader {
 
 }  // namespace
 
-std::optional<LimitText> read_limit(const YamlNode& map, const LoadOptions& options, Findings& findings) {
+std::optional<LimitText> read_limit(const yaml::Node& map, const LoadOptions& options, Findings& findings) {
   return LimitReader(map, options, findings).read();
 }
 

@@ -12,8 +12,8 @@
 #include "policy/findings.h"
 #include "policy/policy.h"
 #include "policy/request.h"
-#include "policy/yaml_tree.h"
 #include "sluice/limit.h"
+#include "yaml/tree.h"
 
 namespace sluice::policy {
 
@@ -29,7 +29,8 @@ struct LimitText {
 };
 
 /// Reads a `rate_limit` map. Nothing when there were errors; all are added to `findings`.
-[[nodiscard]] std::optional<LimitText> read_limit(const YamlNode& map, const LoadOptions& options, Findings& findings);
+[[nodiscard]] std::optional<LimitText> read_limit(const yaml::Node& map, const LoadOptions& options,
+                                                  Findings& findings);
 
 /// Reads `on_store_failure`, where it stands among `fields`.
 [[nodiscard]] std::optional<OnStoreFailure> read_on_store_failure(const FieldReader& fields, Findings& findings);

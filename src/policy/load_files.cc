@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "policy/policy.h"
-#include "policy/yaml_tree.h"
+#include "yaml/tree.h"
 
 namespace sluice::policy {
 namespace {
@@ -77,7 +77,7 @@ class FileList {
     std::ifstream in(path, std::ios::binary);
     std::string text;
     std::vector<char> chunk(64U << 10U);
-    while (in && text.size() <= YamlTree::kMaxBytes) {
+    while (in && text.size() <= yaml::Tree::kMaxBytes) {
       in.read(chunk.data(), static_cast<std::streamsize>(chunk.size()));
       text.append(chunk.data(), static_cast<std::size_t>(in.gcount()));
     }
@@ -85,12 +85,12 @@ class FileList {
       complain(path, fmt::format("cannot be read: {}", std::generic_category().message(errno)));
       return;
     }
-    if (text.size() > YamlTree::kMaxBytes) {
+    if (text.size() > yaml::Tree::kMaxBytes) {
       std::error_code unknown;
       const std::uintmax_t size = fs::file_size(path, unknown);
-      complain(path, unknown
-                         ? fmt::format("the file is longer than {} bytes, which are read at most", YamlTree::kMaxBytes)
-                         : fmt::format("the file is {} bytes long; at most {} are read", size, YamlTree::kMaxBytes));
+      complain(path,
+               unknown ? fmt::format("the file is longer than {} bytes, which are read at most", yaml::Tree::kMaxBytes)
+                       : fmt::format("the file is {} bytes long; at most {} are read", size, yaml::Tree::kMaxBytes));
       return;
     }
     texts.push_back({path.string(), std::move(text)});

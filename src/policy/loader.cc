@@ -17,7 +17,7 @@
 #include "policy/policy.h"
 #include "policy/policy_builder.h"
 #include "policy/yaml_to_json.h"
-#include "policy/yaml_tree.h"
+#include "yaml/tree.h"
 
 namespace sluice::policy {
 namespace {
@@ -42,7 +42,7 @@ struct Level {
 /// Where a domain was first seen.
 struct DomainPlace {
   std::string file;
-  Position position;
+  yaml::Position position;
 };
 
 using DomainPlaces = std::unordered_map<std::string, DomainPlace>;
@@ -54,8 +54,8 @@ class FileLoader {
       : options_(options), findings_(findings), domains_(domains), builder_(builder) {}
 
   void load(std::string_view text) {
-    YamlTree tree;
-    if (const auto problem = YamlTree::parse(text, tree)) {
+    yaml::Tree tree;
+    if (const auto problem = yaml::Tree::parse(text, tree)) {
       findings_.error(problem->position, problem->message);
       return;
     }
@@ -74,8 +74,8 @@ class FileLoader {
   }
 
  private:
-  void read_root(const YamlNode& root) {
-    if (root.kind != YamlNode::Kind::map) {
+  void read_root(const yaml::Node& root) {
+    if (root.kind != yaml::Node::Kind::map) {
       findings_.error(root.position,
                       fmt::format("expected a map with a `domain` and its `descriptors`, found {}", described(root)));
       return;
@@ -95,12 +95,12 @@ class FileLoader {
     check_replaced_names();
   }
 
-  void read_domain(const YamlNode& root, const FieldReader& fields) {
+  void read_domain(const yaml::Node& root, const FieldReader& fields) {
     const Field* field = fields.find("domain");
     domain_ = fields.text("domain").value_or("");
-    const Position position = field != nullptr ? field->value->position : root.position;
+    const yaml::Position position = field != nullptr ? field->value->position : root.position;
     if (domain_.empty()) {
-      const bool has_wrong_type = field != nullptr && field->value->kind != YamlNode::Kind::scalar;
+      const bool has_wrong_type = field != nullptr && field->value->kind != yaml::Node::Kind::scalar;
       if (!has_wrong_type) findings_.error(position, "`domain` must be a name, found none");
       return;
     }
@@ -113,11 +113,12 @@ class FileLoader {
 
   /// The `descriptors` below a level.
   void read_level(const FieldReader& fields, NodeId parent) {
-    std::unordered_map<std::string, Position> composites;
-    for (const YamlNode* descriptor : fields.maps("descriptors")) read_descriptor(*descriptor, parent, composites);
+    std::unordered_map<std::string, yaml::Position> composites;
+    for (const yaml::Node* descriptor : fields.maps("descriptors")) read_descriptor(*descriptor, parent, composites);
   }
 
-  void read_descriptor(const YamlNode& map, NodeId parent, std::unordered_map<std::string, Position>& composites) {
+  void read_descriptor(const yaml::Node& map, NodeId parent,
+                       std::unordered_map<std::string, yaml::Position>& composites) {
     const FieldReader fields(map, findings_);
     check_names(fields, Place::descriptor, findings_);
     Level level;
@@ -127,7 +128,7 @@ class FileLoader {
     level.value_to_metric = fields.boolean("value_to_metric").value_or(false);
     if (level.key.empty()) {
       const Field* key = fields.find("key");
-      const bool has_wrong_type = key != nullptr && key->value->kind != YamlNode::Kind::scalar;
+      const bool has_wrong_type = key != nullptr && key->value->kind != yaml::Node::Kind::scalar;
       if (!has_wrong_type) {
         findings_.error(key != nullptr ? key->value->position : map.position, "a descriptor needs a `key`, found none");
       }
@@ -149,7 +150,8 @@ class FileLoader {
   }
 
   /// False, and a finding, when another descriptor of this level goes by the same name.
-  bool check_composite(const Level& level, const YamlNode& map, std::unordered_map<std::string, Position>& composites) {
+  bool check_composite(const Level& level, const yaml::Node& map,
+                       std::unordered_map<std::string, yaml::Position>& composites) {
     const auto [first, is_new] = composites.emplace(level.composite(), map.position);
     if (is_new) return true;
     findings_.error(map.position, fmt::format("the descriptor {} is already on this level, at line {}",
@@ -167,7 +169,7 @@ class FileLoader {
     const Field* limit = fields.find("rate_limit");
     warn_of_idle_switches(fields, limit == nullptr, shadow, quota, detailed);
     if (limit == nullptr) return;
-    if (limit->value->kind != YamlNode::Kind::map) {
+    if (limit->value->kind != yaml::Node::Kind::map) {
       findings_.error(limit->value->position,
                       fmt::format("`rate_limit` must be a map, found {}", described(*limit->value)));
       return;
@@ -200,7 +202,7 @@ class FileLoader {
   std::string metadata_of(const FieldReader& fields) {
     const Field* field = fields.find("metadata");
     if (field == nullptr) return {};
-    if (field->value->kind != YamlNode::Kind::map) {
+    if (field->value->kind != yaml::Node::Kind::map) {
       findings_.error(field->value->position,
                       fmt::format("`metadata` must be a map, found {}", described(*field->value)));
       return {};
@@ -259,7 +261,7 @@ class FileLoader {
   std::vector<Level> path_;
   std::vector<std::string> spare_keys_;
   std::unordered_set<std::string> names_;
-  std::vector<std::pair<std::string, Position>> replaced_;
+  std::vector<std::pair<std::string, yaml::Position>> replaced_;
 };
 
 }  // namespace

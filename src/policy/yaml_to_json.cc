@@ -42,22 +42,22 @@ void append_floating(const std::string& text, std::string& out) {
   }
 }
 
-void append_scalar(const YamlNode& node, std::string& out) {
-  const YamlScalar scalar = resolve_scalar(node);
+void append_scalar(const yaml::Node& node, std::string& out) {
+  const yaml::Scalar scalar = resolve_scalar(node);
   switch (scalar.type) {
-    case YamlScalar::Type::null:
+    case yaml::Scalar::Type::null:
       out += "null";
       return;
-    case YamlScalar::Type::boolean:
+    case yaml::Scalar::Type::boolean:
       out += scalar.boolean ? "true" : "false";
       return;
-    case YamlScalar::Type::integer:
+    case yaml::Scalar::Type::integer:
       out += fmt::format("{}{}", scalar.negative && scalar.magnitude > 0 ? "-" : "", scalar.magnitude);
       return;
-    case YamlScalar::Type::floating:
+    case yaml::Scalar::Type::floating:
       append_floating(node.text, out);
       return;
-    case YamlScalar::Type::string:
+    case yaml::Scalar::Type::string:
       append_string(node.text, out);
       return;
   }
@@ -65,13 +65,13 @@ void append_scalar(const YamlNode& node, std::string& out) {
 
 }  // namespace
 
-void append_json(const YamlNode& node, std::string& out) {
+void append_json(const yaml::Node& node, std::string& out) {
   switch (node.kind) {
-    case YamlNode::Kind::null:
-    case YamlNode::Kind::scalar:
+    case yaml::Node::Kind::null:
+    case yaml::Node::Kind::scalar:
       append_scalar(node, out);
       return;
-    case YamlNode::Kind::sequence:
+    case yaml::Node::Kind::sequence:
       out.push_back('[');
       for (std::size_t i = 0; i < node.values.size(); ++i) {
         if (i > 0) out.push_back(',');
@@ -79,7 +79,7 @@ void append_json(const YamlNode& node, std::string& out) {
       }
       out.push_back(']');
       return;
-    case YamlNode::Kind::map:
+    case yaml::Node::Kind::map:
       out.push_back('{');
       for (std::size_t i = 0; i < node.keys.size(); ++i) {
         if (i > 0) out.push_back(',');

@@ -3,11 +3,11 @@
 
 #include <string>
 
-#include "policy/yaml_tree.h"
+#include "yaml/tree.h"
 
 namespace sluice::policy {
 
 /// Appends `node` as JSON, keys in the order of the file. Numbers that JSON cannot hold become strings.
-void append_json(const YamlNode& node, std::string& out);
+void append_json(const yaml::Node& node, std::string& out);
 
 }  // namespace sluice::policy

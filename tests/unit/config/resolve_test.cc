@@ -147,6 +147,10 @@ TEST(Resolve, TellsBrokenYaml) {
   EXPECT_THAT(resolve("a: 1\n---\nb: 1\n").errors,
               ElementsAre("conf/sluice.yaml:3:1: expected one YAML document, found 2"));
   EXPECT_THAT(resolve("[a]: 1\n").errors, ElementsAre("conf/sluice.yaml:1:1: expected the name of a setting"));
+  // Tokens that no value begins with: the parser doesn't get past them.
+  for (const std::string text : {",", "]", "}", "threads: 1\n,", "[1] ]"}) {
+    EXPECT_THAT(resolve(text).errors, ElementsAre(testing::HasSubstr(": not valid YAML: "))) << text;
+  }
 }
 
 TEST(Resolve, SurvivesDeepAndCyclicYaml) {

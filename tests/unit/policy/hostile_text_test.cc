@@ -4,8 +4,8 @@
 #include <string>
 
 #include "policy/policy.h"
-#include "policy/yaml_tree.h"
 #include "tests/unit/policy/policy_text.h"
+#include "yaml/tree.h"
 
 namespace sluice::policy {
 namespace {
@@ -31,6 +31,11 @@ TEST(HostileText, DeepNesting) {
   EXPECT_NE(findings_of(block).find("nested more than 200 levels deep"), std::string::npos) << findings_of(block);
   EXPECT_NE(findings_of(repeated("- ", 100'000)).find("nested more than 200 levels deep"), std::string::npos);
   EXPECT_NE(findings_of(repeated("? ", 100'000)).find("nested more than 200 levels deep"), std::string::npos);
+}
+
+TEST(HostileText, TokensThatNothingBeginsWith) {
+  EXPECT_EQ(findings_of(","), "p.yaml:1:1: error: not valid YAML: nothing can begin with this\n");
+  EXPECT_EQ(findings_of("[1] ]"), "p.yaml:1:5: error: not valid YAML: nothing can begin with this\n");
 }
 
 TEST(HostileText, AliasBomb) {

@@ -5,12 +5,12 @@
 #include <string>
 #include <string_view>
 
-#include "policy/yaml_tree.h"
+#include "yaml/tree.h"
 
-namespace sluice::policy {
+namespace sluice::yaml {
 
 /// Copies `text` to `out` without a byte order mark and with \n at every line end. Refuses what is not UTF-8 and
 /// characters that YAML does not allow (the scanner would stop at some of them without a word).
-[[nodiscard]] std::optional<YamlProblem> normalise_yaml_text(std::string_view text, std::string& out);
+[[nodiscard]] std::optional<Problem> normalise_text(std::string_view text, std::string& out);
 
-}  // namespace sluice::policy
+}  // namespace sluice::yaml

@@ -5,12 +5,12 @@
 #include <string>
 #include <string_view>
 
-#include "policy/yaml_tree.h"
+#include "yaml/tree.h"
 
-namespace sluice::policy {
+namespace sluice::yaml {
 namespace {
 
-using Type = YamlScalar::Type;
+using Type = Scalar::Type;
 
 template <std::size_t N>
 bool is_one_of(std::string_view text, const std::array<std::string_view, N>& words) {
@@ -56,7 +56,7 @@ bool is_floating(std::string_view text) {
 }
 
 /// A whole number in the base its prefix names. What does not fit 64 bits is floating, as in the field.
-bool read_integer(std::string_view text, YamlScalar& scalar) {
+bool read_integer(std::string_view text, Scalar& scalar) {
   scalar.negative = text.starts_with('-');
   if (text.starts_with('-') || text.starts_with('+')) text.remove_prefix(1);
   int base = 10;
@@ -76,8 +76,8 @@ bool read_integer(std::string_view text, YamlScalar& scalar) {
   return error == std::errc{} && end == text.data() + text.size();
 }
 
-YamlScalar resolve_plain(std::string_view text) {
-  YamlScalar scalar;
+Scalar resolve_plain(std::string_view text) {
+  Scalar scalar;
   if (is_one_of(text, kNull)) {
     scalar.type = Type::null;
   } else if (is_one_of(text, kTrue) || is_one_of(text, kFalse)) {
@@ -99,8 +99,8 @@ YamlScalar resolve_plain(std::string_view text) {
 
 }  // namespace
 
-YamlScalar resolve_scalar(const YamlNode& node) {
-  if (node.kind == YamlNode::Kind::null) return {.type = Type::null};
+Scalar resolve_scalar(const Node& node) {
+  if (node.kind == Node::Kind::null) return {.type = Type::null};
   static constexpr std::string_view kStandard = "tag:yaml.org,2002:";
   if (node.plain) return resolve_plain(node.text);
   if (!node.tag.starts_with(kStandard)) return {};
@@ -110,4 +110,4 @@ YamlScalar resolve_scalar(const YamlNode& node) {
   return {};
 }
 
-}  // namespace sluice::policy
+}  // namespace sluice::yaml

@@ -1,8 +1,8 @@
-#include "policy/yaml_text.h"
+#include "yaml/text.h"
 
 #include <fmt/format.h>
 
-namespace sluice::policy {
+namespace sluice::yaml {
 namespace {
 
 /// The length of the well-formed UTF-8 character at the start of `text`, or 0.
@@ -45,9 +45,9 @@ bool is_forbidden(std::string_view character) {
 
 }  // namespace
 
-std::optional<YamlProblem> normalise_yaml_text(std::string_view text, std::string& out) {
+std::optional<Problem> normalise_text(std::string_view text, std::string& out) {
   if (text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF")) {
-    return YamlProblem{{1, 1}, "the file is UTF-16; expected UTF-8"};
+    return Problem{{1, 1}, "the file is UTF-16; expected UTF-8"};
   }
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
   out.clear();
@@ -56,11 +56,11 @@ std::optional<YamlProblem> normalise_yaml_text(std::string_view text, std::strin
   while (!text.empty()) {
     const std::size_t length = utf8_length(text);
     const auto byte = static_cast<unsigned>(static_cast<unsigned char>(text[0]));
-    if (length == 0) return YamlProblem{at, fmt::format("the byte 0x{:02X} is not valid UTF-8 here", byte)};
+    if (length == 0) return Problem{at, fmt::format("the byte 0x{:02X} is not valid UTF-8 here", byte)};
     const std::string_view character = text.substr(0, length);
     if (is_forbidden(character)) {
-      return YamlProblem{at, length == 1 ? fmt::format("the control character 0x{:02X} is not allowed in YAML", byte)
-                                         : std::string("a control character that YAML does not allow")};
+      return Problem{at, length == 1 ? fmt::format("the control character 0x{:02X} is not allowed in YAML", byte)
+                                     : std::string("a control character that YAML does not allow")};
     }
     if (byte == '\r' || byte == '\n') {
       text.remove_prefix(text.starts_with("\r\n") ? 2 : 1);
@@ -75,4 +75,4 @@ std::optional<YamlProblem> normalise_yaml_text(std::string_view text, std::strin
   return std::nullopt;
 }
 
-}  // namespace sluice::policy
+}  // namespace sluice::yaml

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "sluice/internal/export.h"
+
 namespace sluice {
 
 /// One instant on the two clocks a decision may need, in whole nanoseconds.
@@ -14,14 +16,14 @@ struct Time {
 };
 
 /// Source of time. Thread-safe: `now` may be called from any thread.
-class Clock {
+class SLUICE_API Clock {
  public:
   virtual ~Clock() = default;
   [[nodiscard]] virtual Time now() const = 0;
 };
 
 /// The machine's clocks (CLOCK_MONOTONIC and CLOCK_REALTIME). Cost: two clock reads, about 50 ns.
-class SystemClock final : public Clock {
+class SLUICE_API SystemClock final : public Clock {
  public:
   [[nodiscard]] Time now() const override;
 };

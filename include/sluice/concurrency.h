@@ -8,6 +8,7 @@
 
 #include "sluice/clock.h"
 #include "sluice/decision.h"
+#include "sluice/internal/export.h"
 
 namespace sluice {
 
@@ -20,7 +21,7 @@ namespace sluice {
 /// `retry_after` of a denial is when enough leases will have timed out: an upper bound, as releases come sooner.
 /// Goes by `now.steady`; an older `now` is answered as the newest that changed something. Thread-safe, by a mutex; a
 /// decision costs some tens of ns. Memory: 24 bytes for each lease held.
-class Concurrency {
+class SLUICE_API Concurrency {
  public:
   struct Numbers {
     std::uint64_t rate = 0;                        ///< tokens held at once: 0 … 10^12

@@ -10,6 +10,7 @@
 
 #include "sluice/clock.h"
 #include "sluice/decision.h"
+#include "sluice/internal/export.h"
 #include "sluice/wait.h"
 
 namespace sluice::internal {
@@ -27,7 +28,7 @@ namespace sluice::internal {
 // Whatever doesn't fit the word (a bucket or a debt of more than 2^56 parts, a clock that ran out of bits, new numbers)
 // goes through exact(), under a mutex: it answers by the algorithms in src/algorithm and, where it can, writes the word
 // anew.
-class Bucket {
+class SLUICE_API Bucket {
  public:
   enum class Kind : std::uint8_t { tokens, queue };
   struct Numbers {

@@ -8,11 +8,12 @@
 
 #include "sluice/clock.h"
 #include "sluice/decision.h"
+#include "sluice/internal/export.h"
 #include "sluice/limit.h"
 
 namespace sluice::internal {
 
-class Guarded {
+class SLUICE_API Guarded {
  public:
   struct Granted {
     std::uint64_t tokens = 0;

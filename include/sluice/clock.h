@@ -15,11 +15,31 @@ struct Time {
   std::int64_t utc = 0;
 };
 
+/// Somebody who waits by a clock that stands still until it is moved, as clocks of tests do.
+class SLUICE_API ClockListener {
+ public:
+  /// The clock was moved. Called by the thread that moved it, which holds locks of the clock: `now` may be called from
+  /// here, `listen`, `unlisten` and what moves the clock may not.
+  virtual void clock_moved() noexcept = 0;
+
+ protected:
+  ~ClockListener() = default;
+};
+
 /// Source of time. Thread-safe: `now` may be called from any thread.
+///
+/// A clock that goes by itself need define `now` only, and goes at about the machine's pace: whoever waits by it sleeps
+/// for as long as is left by it, then reads it again. One that stands still until it is moved also defines the other
+/// two, so that those who wait by it wake up when it is moved.
 class SLUICE_API Clock {
  public:
   virtual ~Clock() = default;
   [[nodiscard]] virtual Time now() const = 0;
+
+  /// True: this clock goes only when it is moved, and calls listener.clock_moved() after each move, until `unlisten`.
+  [[nodiscard]] virtual bool listen(ClockListener& /*listener*/) const { return false; }
+  /// Once it has returned, the listener is not called any more.
+  virtual void unlisten(ClockListener& /*listener*/) const {}
 };
 
 /// The machine's clocks (CLOCK_MONOTONIC and CLOCK_REALTIME). Cost: two clock reads, about 50 ns.

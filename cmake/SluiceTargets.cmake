@@ -6,6 +6,8 @@ if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
 endif()
 
+include(SluiceCore)
+
 add_library(sluice_flags INTERFACE)
 target_compile_options(sluice_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wnon-virtual-dtor
                                               -Wold-style-cast -Woverloaded-virtual -Wcast-align)
@@ -29,14 +31,18 @@ if(SLUICE_FUZZ)
   add_compile_options(-fsanitize=fuzzer-no-link)
 endif()
 
-# sluice_library(NAME SOURCES… [PUBLIC libs…] [PRIVATE libs…]): a static library sluice_NAME, alias sluice::NAME.
+# sluice_library(NAME [CORE] SOURCES… [PUBLIC libs…] [PRIVATE libs…]): a static library sluice_NAME, alias sluice::NAME. Those marked
+# CORE are also parts of the installed library (see SluiceCore.cmake).
 function(sluice_library name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
+  cmake_parse_arguments(ARG "CORE" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
   add_library(sluice_${name} STATIC ${ARG_SOURCES})
   add_library(sluice::${name} ALIAS sluice_${name})
   set_target_properties(sluice_${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)
   target_include_directories(sluice_${name} PUBLIC ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(sluice_${name} PUBLIC ${ARG_PUBLIC} PRIVATE $<BUILD_INTERFACE:sluice_flags> ${ARG_PRIVATE})
+  if(ARG_CORE)
+    sluice_core_part(sluice_${name})
+  endif()
 endfunction()
 
 # sluice_test(NAME SOURCES… LIBS… [LABEL unit|model|integration|e2e] [TIMEOUT s]): a GoogleTest program, one ctest entry.

@@ -59,8 +59,9 @@ class SLUICE_API Concurrency {
     Decision decision_;
   };
 
+  /// `clock`: what calls without `now` go by; the machine's when null. It must live as long as the limiter.
   /// Throws std::invalid_argument, naming each field that is out of range.
-  explicit Concurrency(const Numbers& numbers);
+  explicit Concurrency(const Numbers& numbers, const Clock* clock = nullptr);
   ~Concurrency();
   Concurrency(const Concurrency&) = delete;
   Concurrency& operator=(const Concurrency&) = delete;

@@ -7,6 +7,7 @@
 #include "sluice/clock.h"
 #include "sluice/decision.h"
 #include "sluice/internal/bucket.h"
+#include "sluice/verbs.h"
 
 namespace sluice {
 
@@ -16,9 +17,12 @@ namespace sluice {
 ///     sluice::LeakyBucket queue{{.rate = 10, .period = std::chrono::seconds(1), .queue = 20}};
 ///     if (const auto decision = queue.try_acquire(); decision.allowed) { /* act after decision.delay */ }
 ///
-/// Exactness, threads and `now` as in TokenBucket. `limit` is queue + 1, `reset_after` the time until a request would
-/// have no delay.
-class LeakyBucket {
+/// A cost takes as many slots in a row, of which the caller acts at the first; cost 0 tells the delay of the next free
+/// slot. Exactness, threads and `now` as in TokenBucket. `limit` is queue + 1, `reset_after` the time until a request
+/// would have no delay.
+///
+/// Verbs: see Verbs. There is neither acquire_up_to nor refund.
+class LeakyBucket : public Verbs<internal::Bucket, false> {
  public:
   struct Numbers {
     std::uint64_t rate = 1;                          ///< requests per period: 1 … 10^12
@@ -26,53 +30,20 @@ class LeakyBucket {
     std::uint64_t queue = 0;                         ///< how many may wait: 0 … 10^15 − 1
   };
 
+  /// `clock`: what calls without `now` go by; the machine's when null. It must live as long as the bucket.
   /// Throws std::invalid_argument, naming each field that is out of range.
-  explicit LeakyBucket(const Numbers& numbers) : bucket_(internal::Bucket::Kind::queue, internal_numbers(numbers)) {}
-
-  /// Takes `cost` slots in a row, of which the caller acts at the first; or takes nothing and says when it would fit.
-  /// Cost 0 tells the delay of the next free slot.
-  Decision try_acquire(std::uint64_t cost, Time now) noexcept { return bucket_.try_acquire(cost, now.steady); }
-  Decision try_acquire(std::uint64_t cost = 1) noexcept { return bucket_.try_acquire(cost, internal::steady_now()); }
-
-  /// What try_acquire would answer; changes nothing.
-  [[nodiscard]] Decision peek(std::uint64_t cost, Time now) const noexcept { return bucket_.peek(cost, now.steady); }
-  [[nodiscard]] Decision peek(std::uint64_t cost = 1) const noexcept {
-    return bucket_.peek(cost, internal::steady_now());
-  }
-
-  // The verbs below answer what try_acquire(0) then says. There is no refund: a slot given away could be given twice.
-
-  /// Charges actual − reserved slots, behind all others; gives nothing back.
-  Decision settle(std::uint64_t reserved, std::uint64_t actual, Time now) noexcept {
-    return bucket_.settle(reserved, actual, now.steady);
-  }
-  Decision settle(std::uint64_t reserved, std::uint64_t actual) noexcept {
-    return bucket_.settle(reserved, actual, internal::steady_now());
-  }
-
-  /// Takes slots without asking, at most until queue + 1 more than the queue holds are taken.
-  Decision penalize(std::uint64_t cost, Time now) noexcept { return bucket_.penalize(cost, now.steady); }
-  Decision penalize(std::uint64_t cost) noexcept { return bucket_.penalize(cost, internal::steady_now()); }
+  explicit LeakyBucket(const Numbers& numbers, const Clock* clock = nullptr)
+      : Verbs(clock, internal::Bucket::Kind::queue, of(numbers)) {}
 
   /// New numbers while running. Slots given away keep their time. Throws std::invalid_argument, and changes nothing,
   /// when they are out of range.
-  Decision set_limit(const Numbers& numbers, Time now) {
-    return bucket_.set_limit(internal_numbers(numbers), now.steady);
-  }
-  Decision set_limit(const Numbers& numbers) {
-    return bucket_.set_limit(internal_numbers(numbers), internal::steady_now());
-  }
-
-  /// As never used.
-  Decision reset(Time now) noexcept { return bucket_.reset(now.steady); }
-  Decision reset() noexcept { return bucket_.reset(internal::steady_now()); }
+  Decision set_limit(const Numbers& numbers, Time now) { return core_.set_limit(of(numbers), at(now)); }
+  Decision set_limit(const Numbers& numbers) { return core_.set_limit(of(numbers), at()); }
 
  private:
-  static internal::Bucket::Numbers internal_numbers(const Numbers& numbers) {
+  static internal::Bucket::Numbers of(const Numbers& numbers) {
     return {numbers.rate, numbers.period, numbers.queue < UINT64_MAX ? numbers.queue + 1 : numbers.queue};
   }
-
-  internal::Bucket bucket_;
 };
 
 }  // namespace sluice

@@ -152,7 +152,7 @@ Decision Bucket::exact_peek(std::uint64_t cost, std::int64_t now) const noexcept
   return const_cast<Bucket*>(this)->exact_check(cost, now, false);  // NOLINT(cppcoreguidelines-pro-type-const-cast)
 }
 
-Bucket::Granted Bucket::exact_acquire_up_to(std::uint64_t most, std::int64_t now) noexcept {
+Granted Bucket::exact_acquire_up_to(std::uint64_t most, std::int64_t now) noexcept {
   std::uint64_t granted = 0;
   const Decision decision = exact(now, [&](State& state, std::int64_t at, bool& /*renumbered*/) {
     return exact_->on([&](const auto& numbers) {

@@ -16,21 +16,24 @@ algorithm::Concurrency made(const Concurrency::Numbers& numbers) {
   return {numbers.rate, numbers.ttl.count()};
 }
 
-Time steady() { return {.steady = internal::steady_now(), .utc = 0}; }
-
 }  // namespace
 
 struct Concurrency::State {
-  explicit State(const Numbers& of) : numbers(made(of)) {}
+  State(const Numbers& of, const Clock* by) : clock(by), numbers(made(of)) {}
 
+  [[nodiscard]] Time now() const {
+    return clock != nullptr ? clock->now() : Time{.steady = internal::steady_now(), .utc = 0};
+  }
   [[nodiscard]] Decision view(Time now) const { return internal::decision_of({}, numbers.view(state, now.steady)); }
 
+  const Clock* clock;
   std::mutex mutex;
   algorithm::Concurrency numbers;
   algorithm::Concurrency::State state;
 };
 
-Concurrency::Concurrency(const Numbers& numbers) : state_(std::make_unique<State>(numbers)) {}
+Concurrency::Concurrency(const Numbers& numbers, const Clock* clock)
+    : state_(std::make_unique<State>(numbers, clock)) {}
 Concurrency::~Concurrency() = default;
 
 Concurrency::Lease Concurrency::try_acquire(std::uint64_t cost, Time now) {
@@ -40,20 +43,20 @@ Concurrency::Lease Concurrency::try_acquire(std::uint64_t cost, Time now) {
   return {id == 0 ? nullptr : this, id,
           internal::decision_of(verdict, state_->numbers.view(state_->state, now.steady))};
 }
-Concurrency::Lease Concurrency::try_acquire(std::uint64_t cost) { return try_acquire(cost, steady()); }
+Concurrency::Lease Concurrency::try_acquire(std::uint64_t cost) { return try_acquire(cost, state_->now()); }
 
 Decision Concurrency::peek(std::uint64_t cost, Time now) const {
   const std::scoped_lock lock(state_->mutex);
   const algorithm::Outcome outcome = state_->numbers.peek(state_->state, now.steady, cost);
   return internal::decision_of(outcome.verdict, outcome.view);
 }
-Decision Concurrency::peek(std::uint64_t cost) const { return peek(cost, steady()); }
+Decision Concurrency::peek(std::uint64_t cost) const { return peek(cost, state_->now()); }
 
 bool Concurrency::release(std::uint64_t id, Time now) noexcept {
   const std::scoped_lock lock(state_->mutex);
   return state_->numbers.release(state_->state, now.steady, id);
 }
-bool Concurrency::release(std::uint64_t id) noexcept { return release(id, steady()); }
+bool Concurrency::release(std::uint64_t id) noexcept { return release(id, state_->now()); }
 
 Decision Concurrency::set_limit(const Numbers& numbers, Time now) {
   const algorithm::Concurrency next = made(numbers);
@@ -62,14 +65,14 @@ Decision Concurrency::set_limit(const Numbers& numbers, Time now) {
   state_->numbers = next;
   return state_->view(now);
 }
-Decision Concurrency::set_limit(const Numbers& numbers) { return set_limit(numbers, steady()); }
+Decision Concurrency::set_limit(const Numbers& numbers) { return set_limit(numbers, state_->now()); }
 
 Decision Concurrency::reset(Time now) {
   const std::scoped_lock lock(state_->mutex);
   algorithm::Concurrency::reset(state_->state);
   return state_->view(now);
 }
-Decision Concurrency::reset() { return reset(steady()); }
+Decision Concurrency::reset() { return reset(state_->now()); }
 
 Concurrency::Lease& Concurrency::Lease::operator=(Lease&& other) noexcept {
   if (this != &other) {
@@ -85,7 +88,7 @@ Concurrency::Lease::~Lease() { release(); }
 bool Concurrency::Lease::release(Time now) noexcept {
   return owner_ != nullptr && std::exchange(owner_, nullptr)->release(id_, now);
 }
-bool Concurrency::Lease::release() noexcept { return owner_ != nullptr && release(steady()); }
+bool Concurrency::Lease::release() noexcept { return owner_ != nullptr && release(owner_->state_->now()); }
 
 std::uint64_t Concurrency::Lease::detach() noexcept {
   owner_ = nullptr;

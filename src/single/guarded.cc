@@ -75,7 +75,7 @@ struct Guarded::State {
 Guarded::Guarded(const Limit& limit) : state_(std::make_unique<State>(limit)) {}
 Guarded::~Guarded() = default;
 
-Time Guarded::clock() const {
+Time Guarded::machine_now() const {
   bool utc = false;
   {
     const std::scoped_lock lock(state_->mutex);
@@ -118,7 +118,7 @@ Decision Guarded::peek(std::uint64_t cost, Time now) const {
       state_->any);
 }
 
-Guarded::Granted Guarded::acquire_up_to(std::uint64_t most, Time now) {
+Granted Guarded::acquire_up_to(std::uint64_t most, Time now) {
   const std::scoped_lock lock(state_->mutex);
   const std::int64_t at = state_->instant(now);
   return std::visit(

@@ -11,9 +11,16 @@
 #include "sluice/clock.h"
 #include "sluice/decision.h"
 #include "sluice/internal/export.h"
+#include "sluice/verbs.h"
 #include "sluice/wait.h"
 
 namespace sluice::internal {
+
+// The clock that buckets go by when the caller gives no time.
+inline std::int64_t steady_now() noexcept {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
 
 // A clock that runs in tokens: with c/p = rate/period in lowest terms, tokens per ns, it reads V(now) = start +
 // c·(now − origin), in 1/p of a token. The word holds the reading at which the bucket will be full; what is missing is
@@ -36,16 +43,17 @@ class SLUICE_API Bucket {
     std::chrono::nanoseconds period{1'000'000'000};
     std::uint64_t capacity = 1;
   };
-  struct Granted {
-    std::uint64_t tokens = 0;
-    Decision decision;
-  };
+  static constexpr bool kNeverThrows = true;
+  static constexpr bool kHasWindows = false;
 
   // Throws std::invalid_argument, naming each field and its range.
   Bucket(Kind kind, const Numbers& numbers);
   Bucket(const Bucket&) = delete;
   Bucket& operator=(const Bucket&) = delete;
   ~Bucket();
+
+  [[nodiscard]] static std::int64_t instant(Time now) noexcept { return now.steady; }
+  [[nodiscard]] static std::int64_t machine_now() noexcept { return steady_now(); }
 
   Decision try_acquire(std::uint64_t cost, std::int64_t now) noexcept {
     for (;;) {
@@ -185,11 +193,5 @@ class SLUICE_API Bucket {
   const Kind kind_;
   std::array<Slot, 2> slots_;
 };
-
-// The clock that buckets go by when the caller gives no time.
-inline std::int64_t steady_now() noexcept {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 }  // namespace sluice::internal

@@ -5,11 +5,12 @@
 #include <optional>
 #include <stdexcept>
 
+#include "algorithm/decision_of.h"
 #include "algorithm/int128.h"
 #include "algorithm/leaky_bucket.h"
 #include "algorithm/limit_check.h"
+#include "algorithm/require_valid.h"
 #include "algorithm/token_bucket.h"
-#include "single/decision_of.h"
 #include "sluice/limit.h"
 
 namespace sluice::internal {
@@ -52,7 +53,7 @@ struct Bucket::Exact {
 };
 
 Bucket::Bucket(Kind kind, const Numbers& numbers) : kind_(kind) {
-  require_valid(limit_of(kind, numbers));
+  algorithm::require_valid(limit_of(kind, numbers));
   exact_ = std::make_unique<Exact>(kind, numbers);
 }
 
@@ -200,7 +201,7 @@ Decision Bucket::reset(std::int64_t now) noexcept {
 }
 
 Decision Bucket::set_limit(const Numbers& numbers, std::int64_t now) {
-  require_valid(limit_of(kind_, numbers));
+  algorithm::require_valid(limit_of(kind_, numbers));
   return exact(now, [&](State& state, std::int64_t at, bool& renumbered) {
     const Exact next(kind_, numbers);
     renumbered = next.tokens != exact_->tokens;

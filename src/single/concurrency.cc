@@ -3,7 +3,8 @@
 #include <mutex>
 
 #include "algorithm/concurrency.h"
-#include "single/decision_of.h"
+#include "algorithm/decision_of.h"
+#include "algorithm/require_valid.h"
 #include "sluice/internal/bucket.h"
 #include "sluice/limit.h"
 
@@ -12,7 +13,7 @@ namespace sluice {
 namespace {
 
 algorithm::Concurrency made(const Concurrency::Numbers& numbers) {
-  internal::require_valid({.algorithm = Algorithm::concurrency, .rate = numbers.rate, .ttl = numbers.ttl});
+  algorithm::require_valid({.algorithm = Algorithm::concurrency, .rate = numbers.rate, .ttl = numbers.ttl});
   return {numbers.rate, numbers.ttl.count()};
 }
 
@@ -24,7 +25,7 @@ struct Concurrency::State {
   [[nodiscard]] Time now() const {
     return clock != nullptr ? clock->now() : Time{.steady = internal::steady_now(), .utc = 0};
   }
-  [[nodiscard]] Decision view(Time now) const { return internal::decision_of({}, numbers.view(state, now.steady)); }
+  [[nodiscard]] Decision view(Time now) const { return algorithm::decision_of({}, numbers.view(state, now.steady)); }
 
   const Clock* clock;
   std::mutex mutex;
@@ -41,14 +42,14 @@ Concurrency::Lease Concurrency::try_acquire(std::uint64_t cost, Time now) {
   const algorithm::Verdict verdict = state_->numbers.judge(state_->state, now.steady, cost);
   const std::uint64_t id = verdict.fits ? state_->numbers.take(state_->state, now.steady, cost) : 0;
   return {id == 0 ? nullptr : this, id,
-          internal::decision_of(verdict, state_->numbers.view(state_->state, now.steady))};
+          algorithm::decision_of(verdict, state_->numbers.view(state_->state, now.steady))};
 }
 Concurrency::Lease Concurrency::try_acquire(std::uint64_t cost) { return try_acquire(cost, state_->now()); }
 
 Decision Concurrency::peek(std::uint64_t cost, Time now) const {
   const std::scoped_lock lock(state_->mutex);
   const algorithm::Outcome outcome = state_->numbers.peek(state_->state, now.steady, cost);
-  return internal::decision_of(outcome.verdict, outcome.view);
+  return algorithm::decision_of(outcome.verdict, outcome.view);
 }
 Decision Concurrency::peek(std::uint64_t cost) const { return peek(cost, state_->now()); }
 

@@ -9,10 +9,11 @@
 #include <variant>
 
 #include "algorithm/calendar.h"
+#include "algorithm/decision_of.h"
 #include "algorithm/fixed_window.h"
+#include "algorithm/require_valid.h"
 #include "algorithm/sliding_log.h"
 #include "algorithm/sliding_window.h"
-#include "single/decision_of.h"
 
 namespace sluice::internal {
 
@@ -34,7 +35,7 @@ using Any = std::variant<Pair<FixedWindow, FixedWindow::State>, Pair<SlidingWind
                          Pair<SlidingLog, SlidingLog::State>>;
 
 Any made(const Limit& limit) {
-  require_valid(limit);
+  algorithm::require_valid(limit);
   const std::int64_t period = limit.period.count();
   if (limit.algorithm == Algorithm::sliding_log) return Pair<SlidingLog, SlidingLog::State>{{limit.rate, period}};
   if (limit.algorithm == Algorithm::sliding_window) {

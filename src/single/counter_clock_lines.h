@@ -1,0 +1,117 @@
+// CounterClock's rare part: comparing the counter with the steady clock, and the line that follows from it.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "algorithm/int128.h"
+#include "sluice/internal/counter_clock.h"
+
+namespace sluice::internal {
+
+// The counter and the time at one moment, as near together as can be had: a thread may be put to sleep in between. The
+// counter is read first, so that time by it is never behind times that were told by the steady clock before.
+template <typename Source>
+typename CounterClock<Source>::Pair CounterClock<Source>::pair() noexcept {
+  constexpr int kTries = 4;
+  Pair best;
+  std::uint64_t narrowest = UINT64_MAX;
+  for (int i = 0; i < kTries; ++i) {
+    const std::uint64_t before = Source::ticks();
+    const std::int64_t ns = Source::steady();
+    const std::uint64_t took = Source::ticks() - before;
+    if (took < narrowest) {
+      narrowest = took;
+      best = {before, ns};
+    }
+  }
+  return best;
+}
+
+template <typename Source>
+void CounterClock<Source>::publish(const Pair& begin, std::uint64_t rate, std::uint64_t length) noexcept {
+  const std::uint64_t generation = generation_.load(std::memory_order_relaxed) + 1;
+  Line& line = lines_[generation % 2];
+  line.begin.store(begin.ticks, std::memory_order_release);
+  line.length.store(length, std::memory_order_release);
+  line.rate.store(rate, std::memory_order_release);
+  line.ns.store(begin.ns, std::memory_order_release);
+  generation_.store(generation, std::memory_order_release);
+}
+
+// The line has ended, or there is none.
+template <typename Source>
+std::int64_t CounterClock<Source>::slow_now() noexcept {
+  if (!comparing_.exchange(true, std::memory_order_acquire)) {
+    const std::int64_t ns = compare();
+    comparing_.store(false, std::memory_order_release);
+    return ns;
+  }
+  // Another thread is at it: meanwhile the line goes on a little.
+  for (;;) {
+    const std::uint64_t generation = generation_.load(std::memory_order_acquire);
+    const Line& line = lines_[generation % 2];
+    const std::uint64_t begin = line.begin.load(std::memory_order_acquire);
+    const std::uint64_t length = line.length.load(std::memory_order_acquire);
+    const std::uint64_t rate = line.rate.load(std::memory_order_acquire);
+    const std::int64_t ns = line.ns.load(std::memory_order_acquire);
+    if (generation_.load(std::memory_order_relaxed) != generation) continue;
+    const std::uint64_t ticks = Source::ticks();
+    if (begin - ticks < length) return ns;  // the line was drawn after the counter was read
+    if (ticks - begin >= length * kStretch) return Source::steady();
+    return ns + along(rate, ticks - begin);
+  }
+}
+
+template <typename Source>
+std::int64_t CounterClock<Source>::compare() noexcept {
+  if (!asked_) {
+    asked_ = true;
+    trusted_ = Source::trusted();
+    if (trusted_) last_ = pair();
+  }
+  if (!trusted_) return Source::steady();
+
+  const Line& line = lines_[generation_.load(std::memory_order_relaxed) % 2];
+  const std::uint64_t begin = line.begin.load(std::memory_order_relaxed);
+  const std::uint64_t length = line.length.load(std::memory_order_relaxed);
+  Pair now = pair();
+  // Another thread's comparison may have come in between.
+  if (now.ticks - begin < length) return line.ns.load(std::memory_order_relaxed) + along(rate_, now.ticks - begin);
+
+  const std::int64_t elapsed = now.ns - last_.ns;
+  if (rate_ == 0 && elapsed < kFirst) return now.ns;
+  std::uint64_t measured = 0;
+  if (now.ticks > last_.ticks && elapsed > 0) {
+    const algorithm::Uint128 scaled = algorithm::Uint128{static_cast<std::uint64_t>(elapsed)} << 32U;
+    measured = static_cast<std::uint64_t>(
+        std::min<algorithm::Uint128>(scaled / (now.ticks - last_.ticks), std::uint64_t{1} << 36U));
+  }
+  last_ = now;
+  const std::uint64_t apart = measured < rate_ ? rate_ - measured : measured - rate_;
+  if (measured == 0 || (rate_ != 0 && apart > rate_ / 1024)) {
+    // The machine slept, or moved to another processor; or the counter's rate isn't to be trusted.
+    if (++odd_ == kMostOdd) {
+      trusted_ = false;
+      publish({}, 0, 0);
+      return now.ns;
+    }
+  } else {
+    odd_ = 0;
+    rate_ = measured;
+  }
+  if (rate_ == 0) return now.ns;
+
+  // No earlier than the line that ends here has got to.
+  if (length != 0) {
+    const std::uint64_t age = now.ticks - begin;
+    if (age < length * kStretch) now.ns = std::max(now.ns, line.ns.load(std::memory_order_relaxed) + along(line.rate.load(std::memory_order_relaxed), age));
+  }
+  const std::int64_t ahead = now.ns - last_.ns;
+  // So much slower that both clocks meet at the end of the line.
+  const std::uint64_t slowed = rate_ - rate_ * static_cast<std::uint64_t>(std::min(ahead, kLine / 2)) / kLine;
+  publish(now, slowed, (static_cast<std::uint64_t>(kLine) << 32U) / rate_);
+  return now.ns;
+}
+
+}  // namespace sluice::internal

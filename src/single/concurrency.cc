@@ -5,7 +5,7 @@
 #include "algorithm/concurrency.h"
 #include "algorithm/decision_of.h"
 #include "algorithm/require_valid.h"
-#include "sluice/internal/bucket.h"
+#include "sluice/internal/counter_clock.h"
 #include "sluice/limit.h"
 
 namespace sluice {

@@ -42,6 +42,7 @@ void CounterClock<Source>::publish(const Pair& begin, std::uint64_t rate, std::u
 // The line has ended, or there is none.
 template <typename Source>
 std::int64_t CounterClock<Source>::slow_now() noexcept {
+  if (off_.load(std::memory_order_acquire)) return std::max(Source::steady(), floor_);
   if (!comparing_.exchange(true, std::memory_order_acquire)) {
     const std::int64_t ns = compare();
     comparing_.store(false, std::memory_order_release);
@@ -67,17 +68,19 @@ template <typename Source>
 std::int64_t CounterClock<Source>::compare() noexcept {
   if (!asked_) {
     asked_ = true;
-    trusted_ = Source::trusted();
-    if (trusted_) last_ = pair();
+    if (!Source::trusted()) off_.store(true, std::memory_order_release);
+    last_ = pair();
   }
-  if (!trusted_) return Source::steady();
+  if (off_.load(std::memory_order_relaxed)) return std::max(Source::steady(), floor_);
 
   const Line& line = lines_[generation_.load(std::memory_order_relaxed) % 2];
   const std::uint64_t begin = line.begin.load(std::memory_order_relaxed);
   const std::uint64_t length = line.length.load(std::memory_order_relaxed);
+  const std::uint64_t rate = line.rate.load(std::memory_order_relaxed);
+  const std::int64_t ns = line.ns.load(std::memory_order_relaxed);
   Pair now = pair();
-  // Another thread's comparison may have come in between.
-  if (now.ticks - begin < length) return line.ns.load(std::memory_order_relaxed) + along(rate_, now.ticks - begin);
+  const std::uint64_t age = now.ticks - begin;
+  if (age < length) return ns + along(rate, age);  // another thread compared meanwhile
 
   const std::int64_t elapsed = now.ns - last_.ns;
   if (rate_ == 0 && elapsed < kFirst) return now.ns;
@@ -85,32 +88,25 @@ std::int64_t CounterClock<Source>::compare() noexcept {
   if (now.ticks > last_.ticks && elapsed > 0) {
     const algorithm::Uint128 scaled = algorithm::Uint128{static_cast<std::uint64_t>(elapsed)} << 32U;
     measured = static_cast<std::uint64_t>(
-        std::min<algorithm::Uint128>(scaled / (now.ticks - last_.ticks), std::uint64_t{1} << 36U));
+        std::min<algorithm::Uint128>(scaled / (now.ticks - last_.ticks), std::uint64_t{1} << 40U));
   }
   last_ = now;
+  // No earlier than the line that ends here has got to.
+  if (age < length * kStretch) now.ns = std::max(now.ns, ns + along(rate, age));
   const std::uint64_t apart = measured < rate_ ? rate_ - measured : measured - rate_;
-  if (measured == 0 || (rate_ != 0 && apart > rate_ / 1024)) {
-    // The machine slept, or moved to another processor; or the counter's rate isn't to be trusted.
-    if (++odd_ == kMostOdd) {
-      trusted_ = false;
-      publish({}, 0, 0);
-      return now.ns;
-    }
-  } else {
-    odd_ = 0;
+  if (measured != 0 && (rate_ == 0 || apart <= rate_ / kOdd)) {
     rate_ = measured;
+    odd_ = 0;
+  } else if (++odd_ == kMostOdd) {
+    floor_ = now.ns;
+    off_.store(true, std::memory_order_release);
+    publish({}, 0, 0);
+    return now.ns;
   }
   if (rate_ == 0) return now.ns;
-
-  // No earlier than the line that ends here has got to.
-  if (length != 0) {
-    const std::uint64_t age = now.ticks - begin;
-    if (age < length * kStretch) now.ns = std::max(now.ns, line.ns.load(std::memory_order_relaxed) + along(line.rate.load(std::memory_order_relaxed), age));
-  }
-  const std::int64_t ahead = now.ns - last_.ns;
   // So much slower that both clocks meet at the end of the line.
-  const std::uint64_t slowed = rate_ - rate_ * static_cast<std::uint64_t>(std::min(ahead, kLine / 2)) / kLine;
-  publish(now, slowed, (static_cast<std::uint64_t>(kLine) << 32U) / rate_);
+  const auto ahead = static_cast<std::uint64_t>(std::min(now.ns - last_.ns, kLine / 2));
+  publish(now, rate_ - rate_ * ahead / kLine, (std::uint64_t{kLine} << 32U) / rate_);
   return now.ns;
 }
 

@@ -14,6 +14,7 @@
 #include "algorithm/require_valid.h"
 #include "algorithm/sliding_log.h"
 #include "algorithm/sliding_window.h"
+#include "sluice/internal/counter_clock.h"
 
 namespace sluice::internal {
 
@@ -56,9 +57,9 @@ bool goes_by_utc(const Limit& limit) {
          (limit.algorithm == Algorithm::fixed_window && limit.align != Align::first_hit);
 }
 
-template <typename Clock>
-std::int64_t nanoseconds_now() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch()).count();
+std::int64_t utc_now() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
+      .count();
 }
 
 }  // namespace
@@ -82,8 +83,7 @@ Time Guarded::machine_now() const {
     const std::scoped_lock lock(state_->mutex);
     utc = goes_by_utc(state_->limit);
   }
-  return utc ? Time{.steady = 0, .utc = nanoseconds_now<std::chrono::system_clock>()}
-             : Time{.steady = nanoseconds_now<std::chrono::steady_clock>(), .utc = 0};
+  return utc ? Time{.steady = 0, .utc = utc_now()} : Time{.steady = steady_now(), .utc = 0};
 }
 
 // Calls function(numbers, state, now) and answers what a check of cost 0 then says.

@@ -10,21 +10,16 @@
 
 #include "sluice/clock.h"
 #include "sluice/decision.h"
+#include "sluice/internal/counter_clock.h"
 #include "sluice/internal/export.h"
 #include "sluice/verbs.h"
 #include "sluice/wait.h"
 
 namespace sluice::internal {
 
-// The clock that buckets go by when the caller gives no time.
-inline std::int64_t steady_now() noexcept {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
-
-// A clock that runs in tokens: with c/p = rate/period in lowest terms, tokens per ns, it reads V(now) = start +
-// c·(now − origin), in 1/p of a token. The word holds the reading at which the bucket will be full; what is missing is
-// the difference. A charge adds cost·p. Every step is a whole number; only shown figures are rounded.
+// Time is read on a clock that runs in tokens: with c/p = rate/period in lowest terms, tokens per ns, it reads V(now) =
+// start + c·(now − origin), in 1/p of a token. The word holds the reading at which the bucket will be full; what is
+// missing is the difference. A charge adds cost·p. Every step is a whole number; only shown figures are rounded.
 //
 // The numbers lie beside the word, in two slots: one is in use, the other is written before it is taken into use. Each
 // has a generation, and so has the word, in its upper bits: a word and a slot of different generations don't belong

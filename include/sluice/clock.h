@@ -11,8 +11,8 @@ namespace sluice {
 /// `steady` never steps: buckets, `first_hit` windows, leases. `utc` is the system's clock since 1970: windows aligned
 /// to the epoch or to a calendar. Tests set both freely (most set both to the same number).
 struct Time {
-  std::int64_t steady = 0;
-  std::int64_t utc = 0;
+  std::int64_t steady = 0;  ///< ns since some fixed instant (the machine's: CLOCK_MONOTONIC)
+  std::int64_t utc = 0;     ///< ns since 1970-01-01 UTC
 };
 
 /// Somebody who waits by a clock that stands still until it is moved, as clocks of tests do.
@@ -34,6 +34,7 @@ class SLUICE_API ClockListener {
 class SLUICE_API Clock {
  public:
   virtual ~Clock() = default;
+  /// The present time by this clock.
   [[nodiscard]] virtual Time now() const = 0;
 
   /// True: this clock goes only when it is moved, and calls listener.clock_moved() after each move, until `unlisten`.
@@ -45,6 +46,7 @@ class SLUICE_API Clock {
 /// The machine's clocks (CLOCK_MONOTONIC and CLOCK_REALTIME). Cost: two clock reads, about 50 ns.
 class SLUICE_API SystemClock final : public Clock {
  public:
+  /// Reads both clocks.
   [[nodiscard]] Time now() const override;
 };
 

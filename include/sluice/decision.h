@@ -16,12 +16,12 @@ enum class Source : std::uint8_t { memory, redis, fallback_local, fallback_allow
 /// One decision. Allowed: the figures tell the state after the charge and `retry_after` is 0. Denied: they tell the
 /// state as it is. A cost that can never fit has `retry_after` = never. A value; trivially copyable.
 struct Decision {
-  bool allowed = true;
-  Mark mark = Mark::none;
-  Source source = Source::memory;
-  std::uint32_t which = 0;      ///< index of the charge that the figures are of
-  std::uint64_t limit = 0;      ///< most tokens that can be had at once
-  std::uint64_t remaining = 0;  ///< tokens that can be had now; a debt shows as 0
+  bool allowed = true;             ///< may the caller go on?
+  Mark mark = Mark::none;          ///< fixed windows: the last token, or beyond it
+  Source source = Source::memory;  ///< who answered; in a library's limiter always memory
+  std::uint32_t which = 0;         ///< index of the charge that the figures are of
+  std::uint64_t limit = 0;         ///< most tokens that can be had at once
+  std::uint64_t remaining = 0;     ///< tokens that can be had now; a debt shows as 0
   // NOLINTBEGIN(readability-redundant-member-init): without it, gcc warns of designated initializers that leave it out
   Wait retry_after{};  ///< first time at which the same cost would fit, if nothing else came
   Wait reset_after{};  ///< time until the state equals a fresh one

@@ -7,6 +7,7 @@
 
 namespace sluice {
 
+/// The algorithms; docs/semantics.md section "Algorithms" says what each decides.
 enum class Algorithm : std::uint8_t {
   token_bucket,
   leaky_bucket,
@@ -23,8 +24,9 @@ enum class Align : std::uint8_t { epoch, first_hit, calendar };
 /// A calendar window: the local day, week (from Monday), month (from `anchor_day`, or the month's last day where it is
 /// shorter) or year that holds the present instant.
 struct Calendar {
+  /// How long a window is.
   enum class Unit : std::uint8_t { day, week, month, year };
-  Unit unit = Unit::day;
+  Unit unit = Unit::day;         ///< how long a window is
   std::string timezone = "UTC";  ///< an IANA name
   int anchor_day = 1;            ///< 1 … 31; month only
   friend bool operator==(const Calendar&, const Calendar&) = default;
@@ -33,7 +35,7 @@ struct Calendar {
 /// The numbers of a limit. Only the fields its algorithm names matter.
 /// Ranges: docs/semantics.md section "Numbers".
 struct Limit {
-  Algorithm algorithm = Algorithm::token_bucket;
+  Algorithm algorithm = Algorithm::token_bucket;   ///< which fields below matter
   std::uint64_t rate = 0;                          ///< tokens per period: 0 … 10^12 (leaky bucket: from 1)
   std::chrono::nanoseconds period{1'000'000'000};  ///< whole µs, 1 µs … 366 days
   std::uint64_t burst = 1;                         ///< token bucket: 1 … 10^15
@@ -46,8 +48,11 @@ struct Limit {
   friend bool operator==(const Limit&, const Limit&) = default;
 };
 
+/// Largest rate of a limit, in tokens per period.
 inline constexpr std::uint64_t kMaxRate = 1'000'000'000'000;
-inline constexpr std::uint64_t kMaxTokens = 1'000'000'000'000'000;  ///< largest burst, cost and debt
+/// Largest burst, cost and debt, in tokens.
+inline constexpr std::uint64_t kMaxTokens = 1'000'000'000'000'000;
+/// Longest period and ttl of a limit.
 inline constexpr std::chrono::nanoseconds kMaxPeriod = std::chrono::hours(24) * 366;
 
 /// What to do when the store that holds a limit's state fails.

@@ -23,6 +23,7 @@ namespace sluice {
 /// decision costs some tens of ns. Memory: 24 bytes for each lease held.
 class SLUICE_API Concurrency {
  public:
+  /// The numbers of this limit.
   struct Numbers {
     std::uint64_t rate = 0;                        ///< tokens held at once: 0 … 10^12
     std::chrono::nanoseconds ttl{60'000'000'000};  ///< whole µs, 1 µs … 366 days
@@ -32,8 +33,10 @@ class SLUICE_API Concurrency {
   /// its Concurrency.
   class Lease {
    public:
+    /// Takes over what `other` holds, which then holds nothing.
     Lease(Lease&& other) noexcept
         : owner_(std::exchange(other.owner_, nullptr)), id_(other.id_), decision_(other.decision_) {}
+    /// Gives back what it holds, and takes over what `other` holds.
     Lease& operator=(Lease&& other) noexcept;
     Lease(const Lease&) = delete;
     Lease& operator=(const Lease&) = delete;
@@ -41,11 +44,13 @@ class SLUICE_API Concurrency {
 
     /// Was it granted?
     [[nodiscard]] explicit operator bool() const noexcept { return decision_.allowed; }
+    /// Granted or denied, and the figures.
     [[nodiscard]] const Decision& decision() const noexcept { return decision_; }
     /// A number that no other lease of this limiter has; 0 when there is no lease (denied, or of cost 0).
     [[nodiscard]] std::uint64_t id() const noexcept { return id_; }
     /// Gives the lease back now. False when it isn't held any more: given back before, or timed out.
     bool release(Time now) noexcept;
+    /// The same, at the present time.
     bool release() noexcept;
     /// Leaves the lease held: it is given back by Concurrency::release(id) or when its time is up.
     std::uint64_t detach() noexcept;
@@ -68,23 +73,28 @@ class SLUICE_API Concurrency {
 
   /// A lease of `cost` tokens, if as many are free. Cost 0 asks only, and is always granted.
   [[nodiscard]] Lease try_acquire(std::uint64_t cost, Time now);
+  /// The same, at the present time.
   [[nodiscard]] Lease try_acquire(std::uint64_t cost = 1);
 
   /// The decision that try_acquire would give; changes nothing.
   [[nodiscard]] Decision peek(std::uint64_t cost, Time now) const;
+  /// The same, at the present time.
   [[nodiscard]] Decision peek(std::uint64_t cost = 1) const;
 
   /// Gives a detached lease back. False, and no change, when it isn't held: unknown, given back before, or timed out.
   bool release(std::uint64_t id, Time now) noexcept;
+  /// The same, at the present time.
   bool release(std::uint64_t id) noexcept;
 
   /// New numbers while running. Leases keep their ends. Throws std::invalid_argument, and changes nothing, when they
   /// are out of range. Answers what peek(0) then says, like reset.
   Decision set_limit(const Numbers& numbers, Time now);
+  /// The same, at the present time.
   Decision set_limit(const Numbers& numbers);
 
   /// All leases are over.
   Decision reset(Time now);
+  /// The same, at the present time.
   Decision reset();
 
  private:

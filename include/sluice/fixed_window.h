@@ -23,13 +23,15 @@ namespace sluice {
 /// Verbs: see Verbs.
 class FixedWindow : public Verbs<internal::Guarded> {
  public:
+  /// The numbers of this limit.
   struct Numbers {
     std::uint64_t rate = 0;                          ///< tokens per window: 0 … 10^12
     std::chrono::nanoseconds period{1'000'000'000};  ///< whole µs, 1 µs … 366 days; unused with a calendar
-    Align align = Align::epoch;
-    Calendar calendar{};        ///< with Align::calendar
+    Align align = Align::epoch;                      ///< where windows begin
+    Calendar calendar{};                             ///< with Align::calendar
     bool count_denied = false;  ///< denied charges are added to the count, up to 10^15 above the rate
   };
+  /// What acquire_up_to answers.
   using Granted = sluice::Granted;
 
   /// `clock`: what calls without `now` go by; the machine's when null. It must live as long as the limiter.
@@ -39,6 +41,7 @@ class FixedWindow : public Verbs<internal::Guarded> {
   /// New numbers while running. The count stays, or starts anew when the windows differ. Throws
   /// std::invalid_argument, and changes nothing, when they are out of range.
   Decision set_limit(const Numbers& numbers, Time now) { return core_.set_limit(limit_of(numbers), now); }
+  /// The same, at the present time.
   Decision set_limit(const Numbers& numbers) { return core_.set_limit(limit_of(numbers), at()); }
 
  private:

@@ -24,6 +24,7 @@ namespace sluice {
 /// Verbs: see Verbs. There is neither acquire_up_to nor refund.
 class LeakyBucket : public Verbs<internal::Bucket, false> {
  public:
+  /// The numbers of this limit.
   struct Numbers {
     std::uint64_t rate = 1;                          ///< requests per period: 1 … 10^12
     std::chrono::nanoseconds period{1'000'000'000};  ///< whole µs, 1 µs … 366 days
@@ -38,6 +39,7 @@ class LeakyBucket : public Verbs<internal::Bucket, false> {
   /// New numbers while running. Slots given away keep their time. Throws std::invalid_argument, and changes nothing,
   /// when they are out of range.
   Decision set_limit(const Numbers& numbers, Time now) { return core_.set_limit(of(numbers), at(now)); }
+  /// The same, at the present time.
   Decision set_limit(const Numbers& numbers) { return core_.set_limit(of(numbers), at()); }
 
  private:

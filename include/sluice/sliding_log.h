@@ -23,10 +23,12 @@ namespace sluice {
 /// Verbs: see Verbs.
 class SlidingLog : public Verbs<internal::Guarded> {
  public:
+  /// The numbers of this limit.
   struct Numbers {
     std::uint64_t rate = 0;                          ///< tokens per period: 0 … 10^12
     std::chrono::nanoseconds period{1'000'000'000};  ///< whole µs, 1 µs … 366 days
   };
+  /// What acquire_up_to answers.
   using Granted = sluice::Granted;
 
   /// `clock`: what calls without `now` go by; the machine's when null. It must live as long as the limiter.
@@ -36,6 +38,7 @@ class SlidingLog : public Verbs<internal::Guarded> {
   /// New numbers while running. What was taken stays; what has left the log does not come back. Throws
   /// std::invalid_argument, and changes nothing, when they are out of range.
   Decision set_limit(const Numbers& numbers, Time now) { return core_.set_limit(limit_of(numbers), now); }
+  /// The same, at the present time.
   Decision set_limit(const Numbers& numbers) { return core_.set_limit(limit_of(numbers), at()); }
 
  private:

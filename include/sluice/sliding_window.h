@@ -24,11 +24,13 @@ namespace sluice {
 /// Verbs: see Verbs.
 class SlidingWindow : public Verbs<internal::Guarded> {
  public:
+  /// The numbers of this limit.
   struct Numbers {
     std::uint64_t rate = 0;                          ///< tokens per period: 0 … 10^12
     std::chrono::nanoseconds period{1'000'000'000};  ///< whole µs, 1 µs … 366 days
     std::uint32_t slots = 1;                         ///< 1 … 1000; must split the period into whole µs
   };
+  /// What acquire_up_to answers.
   using Granted = sluice::Granted;
 
   /// `clock`: what calls without `now` go by; the machine's when null. It must live as long as the limiter.
@@ -38,6 +40,7 @@ class SlidingWindow : public Verbs<internal::Guarded> {
   /// New numbers while running. What was taken stays, or all starts anew when period or slots differ. Throws
   /// std::invalid_argument, and changes nothing, when they are out of range.
   Decision set_limit(const Numbers& numbers, Time now) { return core_.set_limit(limit_of(numbers), now); }
+  /// The same, at the present time.
   Decision set_limit(const Numbers& numbers) { return core_.set_limit(limit_of(numbers), at()); }
 
  private:

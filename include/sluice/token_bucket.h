@@ -29,11 +29,13 @@ namespace sluice {
 /// Verbs: see Verbs.
 class TokenBucket : public Verbs<internal::Bucket> {
  public:
+  /// The numbers of this limit.
   struct Numbers {
     std::uint64_t rate = 0;                          ///< tokens per period: 0 … 10^12; 0: nothing ever comes back
     std::chrono::nanoseconds period{1'000'000'000};  ///< whole µs, 1 µs … 366 days
     std::uint64_t burst = 1;                         ///< 1 … 10^15
   };
+  /// What acquire_up_to answers.
   using Granted = sluice::Granted;
 
   /// `clock`: what calls without `now` go by; the machine's when null. It must live as long as the bucket.
@@ -45,6 +47,7 @@ class TokenBucket : public Verbs<internal::Bucket> {
   /// what was earned so far was earned at the old rate. Throws std::invalid_argument, and changes nothing, when they
   /// are out of range.
   Decision set_limit(const Numbers& numbers, Time now) { return core_.set_limit(of(numbers), at(now)); }
+  /// The same, at the present time.
   Decision set_limit(const Numbers& numbers) { return core_.set_limit(of(numbers), at()); }
 
  private:

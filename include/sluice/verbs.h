@@ -11,8 +11,8 @@ namespace sluice {
 
 /// How many tokens acquire_up_to took, and the state after that.
 struct Granted {
-  std::uint64_t tokens = 0;
-  Decision decision;
+  std::uint64_t tokens = 0;  ///< how many were taken
+  Decision decision;         ///< the state after that
 };
 
 /// What TokenBucket, LeakyBucket, FixedWindow, SlidingWindow and SlidingLog can do. Base of these; not for use by
@@ -30,10 +30,12 @@ class Verbs {
 
   /// Takes `cost` tokens if there are as many; else takes nothing and says when there will be. Cost 0 asks only.
   Decision try_acquire(std::uint64_t cost, Time now) noexcept(kSafe) { return core_.try_acquire(cost, at(now)); }
+  /// The same, at the present time.
   Decision try_acquire(std::uint64_t cost = 1) noexcept(kSafe) { return core_.try_acquire(cost, at()); }
 
   /// What try_acquire would answer; changes nothing.
   [[nodiscard]] Decision peek(std::uint64_t cost, Time now) const noexcept(kSafe) { return core_.peek(cost, at(now)); }
+  /// The same, at the present time.
   [[nodiscard]] Decision peek(std::uint64_t cost = 1) const noexcept(kSafe) { return core_.peek(cost, at()); }
 
   /// Takes as many tokens as there are, at most `most`. Not for leaky buckets.
@@ -42,6 +44,7 @@ class Verbs {
   {
     return core_.acquire_up_to(most, at(now));
   }
+  /// The same, at the present time.
   Granted acquire_up_to(std::uint64_t most) noexcept(kSafe)
     requires kGivesBack
   {
@@ -57,6 +60,7 @@ class Verbs {
   {
     return core_.refund(cost, at(now));
   }
+  /// The same, at the present time.
   Decision refund(std::uint64_t cost) noexcept(kSafe)
     requires kGivesBack
   {
@@ -74,6 +78,7 @@ class Verbs {
   Decision settle(std::uint64_t reserved, std::uint64_t actual, Time now) noexcept(kSafe) {
     return core_.settle(reserved, actual, at(now));
   }
+  /// The same, at the present time.
   Decision settle(std::uint64_t reserved, std::uint64_t actual) noexcept(kSafe) {
     return core_.settle(reserved, actual, at());
   }
@@ -86,27 +91,32 @@ class Verbs {
 
   /// Takes without asking: into a debt at most `limit` deep, of a window or log at most to twice the rate.
   Decision penalize(std::uint64_t cost, Time now) noexcept(kSafe) { return core_.penalize(cost, at(now)); }
+  /// The same, at the present time.
   Decision penalize(std::uint64_t cost) noexcept(kSafe) { return core_.penalize(cost, at()); }
 
   /// As never used.
   Decision reset(Time now) noexcept(kSafe) { return core_.reset(at(now)); }
+  /// The same, at the present time.
   Decision reset() noexcept(kSafe) { return core_.reset(at()); }
 
  protected:
+  /// Do the verbs throw nothing at all?
   static constexpr bool kSafe = Core::kNeverThrows;
 
+  /// `clock` as of the limiter's constructor; the rest is for the core.
   template <typename... Arguments>
   explicit Verbs(const Clock* clock, const Arguments&... arguments) : clock_(clock), core_(arguments...) {}
   ~Verbs() = default;
 
-  // The time that the core goes by.
+  /// `now` as the core goes by it.
   [[nodiscard]] static auto at(Time now) noexcept { return Core::instant(now); }
+  /// The present time as the core goes by it.
   [[nodiscard]] auto at() const noexcept(kSafe) {
     return clock_ != nullptr ? Core::instant(clock_->now()) : core_.machine_now();
   }
 
-  const Clock* clock_;  // null: the machine's
-  Core core_;
+  const Clock* clock_;  ///< null: the machine's
+  Core core_;           ///< state and algorithm
 };
 
 }  // namespace sluice

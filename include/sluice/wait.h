@@ -13,9 +13,12 @@ namespace sluice {
 class Wait {
  public:
   constexpr Wait() = default;
+  /// Of this length, which must not be below 0.
   constexpr explicit Wait(std::chrono::nanoseconds duration) : ticks_(duration.count()) {}
+  /// It never becomes possible.
   [[nodiscard]] static constexpr Wait never() { return Wait(kNever); }
 
+  /// Is there no use in waiting?
   [[nodiscard]] constexpr bool is_never() const { return ticks_ == kNever; }
   /// Precondition: !is_never().
   [[nodiscard]] constexpr std::chrono::nanoseconds value() const { return std::chrono::nanoseconds(ticks_); }

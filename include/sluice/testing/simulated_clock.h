@@ -23,6 +23,7 @@ class SimulatedClock final : public Clock {
  public:
   /// Begins a good while after 0 on both clocks, as real ones do.
   SimulatedClock() = default;
+  /// Begins at `start`.
   explicit SimulatedClock(Time start) : now_(start) {}
 
   [[nodiscard]] Time now() const override {

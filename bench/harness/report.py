@@ -7,12 +7,14 @@ from dataclasses import asdict, dataclass
 
 @dataclass
 class Goal:
-    """A ratio that must not be above `at_most`."""
+    """A ratio that must not be above `at_most`, or not below `at_least`. With nothing to compare with (`against` is
+    empty) a figure."""
 
     work: str
     against: str
     ratios: list
-    at_most: float
+    at_most: float = None
+    at_least: float = None
 
     @property
     def ratio(self):
@@ -20,7 +22,11 @@ class Goal:
 
     @property
     def holds(self):
-        return self.ratio <= self.at_most
+        return self.ratio <= self.at_most if self.at_most is not None else self.ratio >= self.at_least
+
+    @property
+    def bound(self):
+        return f"≤ {self.at_most:.3g}" if self.at_most is not None else f"≥ {self.at_least:.3g}"
 
 
 def print_table(columns, rows):
@@ -62,14 +68,14 @@ def print_comparison(title, series, ours):
     )
 
 
-def print_goals(goals):
-    print("\n### Goals: CPU (or time) as a multiple of the peer's\n")
+def print_goals(goals, title="CPU (or time) as a multiple of the peer's"):
+    print(f"\n### Goals: {title}\n")
     rows = [
         [
-            f"{g.work} ÷ {g.against}",
+            f"{g.work} ÷ {g.against}" if g.against else g.work,
             f"{g.ratio:.2f}",
             spread(g.ratios, 2),
-            f"≤ {g.at_most:g}",
+            g.bound,
             "holds" if g.holds else "MISSED",
         ]
         for g in goals
@@ -77,14 +83,19 @@ def print_goals(goals):
     print_table(["work", "ratio", "lowest–highest", "goal", ""], rows)
 
 
+def samples_of(comparisons):
+    """Every sample of comparisons of servers, for the JSON file."""
+    return {
+        title: {one.name: [asdict(sample) for sample in one.samples] for one in series.values()}
+        for title, series in comparisons.items()
+    }
+
+
 def write_json(path, machine, mode, comparisons, goals):
     document = {
         "machine": machine,
         "mode": mode,
-        "comparisons": {
-            title: {one.name: [asdict(sample) for sample in one.samples] for one in series.values()}
-            for title, series in comparisons.items()
-        },
+        "comparisons": comparisons,
         "goals": [{**asdict(goal), "ratio": goal.ratio, "holds": goal.holds} for goal in goals],
     }
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -34,6 +34,18 @@ class LeakyBucket {
     return outcome;
   }
 
+  /// decide(), refused too when the slot would come more than `max_wait` ticks from now: `retry_after` then tells when
+  /// it no longer would.
+  [[nodiscard]] Verdict reserve(State& state, std::int64_t now, std::uint64_t cost,
+                                std::int64_t max_wait) const noexcept {
+    const Verdict verdict = judge(state, now, cost);
+    if (verdict.fits && verdict.delay > max_wait) {
+      return {.fits = false, .retry_after = max_wait < 0 ? verdict.delay : verdict.delay - max_wait};
+    }
+    if (verdict.fits) take(state, now, cost);
+    return verdict;
+  }
+
   /// Gives nothing back: a slot given away could be given twice.
   void refund(State& /*state*/, std::int64_t /*now*/, std::uint64_t /*cost*/) const noexcept {}
   /// Charges actual − reserved, into debt when needed; gives nothing back.

@@ -25,6 +25,21 @@ TokenBucket::TokenBucket(std::uint64_t rate, std::int64_t period, std::uint64_t 
 // The verbs below are rare beside checks, so they use the wide numbers only. No product overflows: p < 2^55, tokens and
 // debts < 2^51.
 
+Verdict TokenBucket::reserve(State& state, std::int64_t now, std::uint64_t cost, std::int64_t max_wait) const noexcept {
+  now = clamp(state, now);
+  Verdict verdict = judge(state, now, cost);
+  if (verdict.fits && max_wait >= 0) {
+    take(state, now, cost);
+    return verdict;
+  }
+  verdict.fits = false;
+  if (verdict.retry_after > max_wait || verdict.retry_after >= longest_) return verdict;
+  // When the time comes the bucket may have been full for a part of a tick, which is then lost as it always is.
+  const Uint128 refilled = Uint128{static_cast<std::uint64_t>(verdict.retry_after)} * c_;
+  store(state, now, std::max(missing<Uint128>(state, now), refilled) + Uint128{cost} * p_);
+  return {.delay = verdict.retry_after};
+}
+
 void TokenBucket::refund(State& state, std::int64_t now, std::uint64_t cost) const noexcept {
   now = clamp(state, now);
   const auto before = missing<Uint128>(state, now);

@@ -47,6 +47,11 @@ class TokenBucket {
   /// judge(), take() when it fits, and view(), in one.
   [[nodiscard]] Outcome decide(State& state, std::int64_t now, std::uint64_t cost) const noexcept;
 
+  /// Takes `cost` at the first instant at which it fits if nothing else comes, but now: `delay` tells when that will
+  /// be, and from then on the state is as if it had been taken then. Refused, and nothing taken, when that is later
+  /// than `max_wait` ticks from now, or never: `retry_after` tells when.
+  [[nodiscard]] Verdict reserve(State& state, std::int64_t now, std::uint64_t cost,
+                                std::int64_t max_wait) const noexcept;
   /// Gives back up to `cost`; never above full. A debt is paid first.
   void refund(State& state, std::int64_t now, std::uint64_t cost) const noexcept;
   /// Charges actual − reserved, into debt when needed (at most 10^15 tokens deep), or refunds the difference.
@@ -55,6 +60,9 @@ class TokenBucket {
   void penalize(State& state, std::int64_t now, std::uint64_t cost) const noexcept;
   /// Turns a state of `old` numbers into one of these: tokens stay (cut to the new burst), a full bucket stays full.
   void convert(State& state, const TokenBucket& old, std::int64_t now) const noexcept;
+
+  /// A state in which so many parts are missing from a full bucket at `now`.
+  static void set_missing(State& state, std::int64_t now, Uint128 parts) noexcept { store(state, now, parts); }
 
   /// Does the state equal one never seen?
   [[nodiscard]] bool is_initial(const State& state, std::int64_t now) const noexcept;

@@ -7,7 +7,7 @@
 #include "sluice/clock.h"
 #include "sluice/decision.h"
 #include "sluice/internal/bucket.h"
-#include "sluice/verbs.h"
+#include "sluice/waiting_verbs.h"
 
 namespace sluice {
 
@@ -21,8 +21,8 @@ namespace sluice {
 /// slot. Exactness, threads and `now` as in TokenBucket. `limit` is queue + 1, `reset_after` the time until a request
 /// would have no delay.
 ///
-/// Verbs: see Verbs. There is neither acquire_up_to nor refund.
-class LeakyBucket : public Verbs<internal::Bucket, false> {
+/// Verbs: see Verbs and WaitingVerbs. There is neither acquire_up_to nor refund.
+class LeakyBucket : public WaitingVerbs<internal::Bucket, false> {
  public:
   /// The numbers of this limit.
   struct Numbers {
@@ -34,7 +34,7 @@ class LeakyBucket : public Verbs<internal::Bucket, false> {
   /// `clock`: what calls without `now` go by; the machine's when null. It must live as long as the bucket.
   /// Throws std::invalid_argument, naming each field that is out of range.
   explicit LeakyBucket(const Numbers& numbers, const Clock* clock = nullptr)
-      : Verbs(clock, internal::Bucket::Kind::queue, of(numbers)) {}
+      : WaitingVerbs(clock, internal::Bucket::Kind::queue, of(numbers)) {}
 
   /// New numbers while running. Slots given away keep their time. Throws std::invalid_argument, and changes nothing,
   /// when they are out of range.

@@ -7,7 +7,7 @@
 #include "sluice/clock.h"
 #include "sluice/decision.h"
 #include "sluice/internal/bucket.h"
-#include "sluice/verbs.h"
+#include "sluice/waiting_verbs.h"
 
 namespace sluice {
 
@@ -26,8 +26,8 @@ namespace sluice {
 /// Goes by `now.steady`. An older `now` than another call's is answered as itself: it never gives more than the newest
 /// would, and is refused at worst for as many ns as it is late.
 ///
-/// Verbs: see Verbs.
-class TokenBucket : public Verbs<internal::Bucket> {
+/// Verbs: see Verbs and WaitingVerbs.
+class TokenBucket : public WaitingVerbs<internal::Bucket> {
  public:
   /// The numbers of this limit.
   struct Numbers {
@@ -41,7 +41,7 @@ class TokenBucket : public Verbs<internal::Bucket> {
   /// `clock`: what calls without `now` go by; the machine's when null. It must live as long as the bucket.
   /// Throws std::invalid_argument, naming each field that is out of range.
   explicit TokenBucket(const Numbers& numbers, const Clock* clock = nullptr)
-      : Verbs(clock, internal::Bucket::Kind::tokens, of(numbers)) {}
+      : WaitingVerbs(clock, internal::Bucket::Kind::tokens, of(numbers)) {}
 
   /// New numbers while running. Tokens and a debt stay as they are, cut to the new burst; a full bucket stays full;
   /// what was earned so far was earned at the old rate. Throws std::invalid_argument, and changes nothing, when they

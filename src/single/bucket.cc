@@ -4,6 +4,7 @@
 #include <mutex>
 #include <optional>
 #include <stdexcept>
+#include <utility>
 
 #include "algorithm/decision_of.h"
 #include "algorithm/int128.h"
@@ -12,6 +13,8 @@
 #include "algorithm/require_valid.h"
 #include "algorithm/token_bucket.h"
 #include "sluice/limit.h"
+#include "waiting/account.h"
+#include "waiting/queue.h"
 
 namespace sluice::internal {
 
@@ -33,28 +36,45 @@ Limit limit_of(Bucket::Kind kind, const Bucket::Numbers& numbers) {
 }  // namespace
 
 // The bucket by its exact numbers, of any size. Guarded by `mutex`, as is every write to a slot.
-struct Bucket::Exact {
-  Exact(Kind of_kind, const Numbers& numbers)
-      : kind(of_kind),
-        tokens(numbers.rate, numbers.period.count(), numbers.capacity, Tick::nanosecond),
-        queue(numbers.rate, numbers.period.count(), numbers.capacity - 1, Tick::nanosecond) {}
+struct Bucket::Exact final : waiting::Account {
+  Exact(Bucket& bucket, const Numbers& numbers)
+      : owner(bucket),
+        tokens(tokens_of(numbers)),
+        queue(queue_of(numbers)),
+        waits(*this, bucket.kind_ == Kind::tokens ? waiting::Queue::Order::tokens : waiting::Queue::Order::slots) {}
+
+  static algorithm::TokenBucket tokens_of(const Numbers& numbers) {
+    return {numbers.rate, numbers.period.count(), numbers.capacity, Tick::nanosecond};
+  }
+  static algorithm::LeakyBucket queue_of(const Numbers& numbers) {
+    return {numbers.rate, numbers.period.count(), numbers.capacity - 1, Tick::nanosecond};
+  }
 
   template <typename Function>
   auto on(Function function) const {  // NOLINT(modernize-use-nodiscard): what it returns is the function's
-    return kind == Kind::tokens ? function(tokens) : function(queue);
+    return owner.kind_ == Kind::tokens ? function(tokens) : function(queue);
   }
 
+  void step(std::int64_t now, Step& change) noexcept override {
+    owner.exact(now, [&](State& of, std::int64_t at, bool& /*renumbered*/) {
+      change({.tokens = tokens, .slots = queue}, of, algorithm::TokenBucket::clamp(of, at));
+      return Decision();
+    });
+  }
+  [[nodiscard]] std::int64_t machine_now() const noexcept override { return Bucket::machine_now(); }
+
+  Bucket& owner;
   std::mutex mutex;
-  Kind kind;
   algorithm::TokenBucket tokens;
   algorithm::LeakyBucket queue;
   State state;                   // when the word is `elsewhere`
   std::uint64_t generation = 0;  // of the slot written last
+  waiting::Queue waits;
 };
 
 Bucket::Bucket(Kind kind, const Numbers& numbers) : kind_(kind) {
   algorithm::require_valid(limit_of(kind, numbers));
-  exact_ = std::make_unique<Exact>(kind, numbers);
+  exact_ = std::make_unique<Exact>(*this, numbers);
 }
 
 Bucket::~Bucket() = default;
@@ -165,56 +185,85 @@ Granted Bucket::exact_acquire_up_to(std::uint64_t most, std::int64_t now) noexce
   return {granted, decision};
 }
 
-Decision Bucket::refund(std::uint64_t cost, std::int64_t now) noexcept {
-  return exact(now, [&](State& state, std::int64_t at, bool& /*renumbered*/) {
-    return exact_->on([&](const auto& numbers) {
-      numbers.refund(state, at, cost);
-      return decision_of(numbers.judge(state, at, 0), numbers.view(state, at));
-    });
-  });
-}
-
-Decision Bucket::settle(std::uint64_t reserved, std::uint64_t actual, std::int64_t now) noexcept {
-  return exact(now, [&](State& state, std::int64_t at, bool& /*renumbered*/) {
-    return exact_->on([&](const auto& numbers) {
-      numbers.settle(state, at, reserved, actual);
-      return decision_of(numbers.judge(state, at, 0), numbers.view(state, at));
-    });
-  });
-}
-
-Decision Bucket::penalize(std::uint64_t cost, std::int64_t now) noexcept {
-  return exact(now, [&](State& state, std::int64_t at, bool& /*renumbered*/) {
-    return exact_->on([&](const auto& numbers) {
-      numbers.penalize(state, at, cost);
-      return decision_of(numbers.judge(state, at, 0), numbers.view(state, at));
-    });
-  });
-}
-
-Decision Bucket::reset(std::int64_t now) noexcept {
-  return exact(now, [&](State& state, std::int64_t at, bool& /*renumbered*/) {
-    state = {};
+// Calls change(state, now) on what the bucket holds beside those who wait, whose places are then found anew; it tells
+// whether the numbers changed.
+template <typename VerbKind, typename Change>
+Decision Bucket::verb(VerbKind kind, std::int64_t now, Change change) noexcept {
+  waiting::Queue::Verb verb(exact_->waits, kind, now);
+  return exact(now, [&](State& state, std::int64_t at, bool& renumbered) {
+    at = algorithm::TokenBucket::clamp(state, at);
+    State base = verb.beneath(exact_->tokens, state, at);
+    renumbered = change(base, at);
+    state = verb.above(exact_->tokens, base, at);
     return exact_->on(
         [&](const auto& numbers) { return decision_of(numbers.judge(state, at, 0), numbers.view(state, at)); });
   });
 }
 
-Decision Bucket::set_limit(const Numbers& numbers, std::int64_t now) {
-  algorithm::require_valid(limit_of(kind_, numbers));
-  return exact(now, [&](State& state, std::int64_t at, bool& renumbered) {
-    const Exact next(kind_, numbers);
-    renumbered = next.tokens != exact_->tokens;
-    if (kind_ == Kind::tokens) {
-      next.tokens.convert(state, exact_->tokens, at);
-    } else {
-      next.queue.convert(state, exact_->queue, at);
-    }
-    exact_->tokens = next.tokens;
-    exact_->queue = next.queue;
-    return exact_->on(
-        [&](const auto& now_valid) { return decision_of(now_valid.judge(state, at, 0), now_valid.view(state, at)); });
+Decision Bucket::refund(std::uint64_t cost, std::int64_t now) noexcept {
+  return verb(waiting::Kind::charge, now, [&](State& state, std::int64_t at) {
+    exact_->on([&](const auto& numbers) { numbers.refund(state, at, cost); });
+    return false;
   });
 }
+
+Decision Bucket::settle(std::uint64_t reserved, std::uint64_t actual, std::int64_t now) noexcept {
+  return verb(waiting::Kind::charge, now, [&](State& state, std::int64_t at) {
+    exact_->on([&](const auto& numbers) { numbers.settle(state, at, reserved, actual); });
+    return false;
+  });
+}
+
+Decision Bucket::penalize(std::uint64_t cost, std::int64_t now) noexcept {
+  return verb(waiting::Kind::charge, now, [&](State& state, std::int64_t at) {
+    exact_->on([&](const auto& numbers) { numbers.penalize(state, at, cost); });
+    return false;
+  });
+}
+
+Decision Bucket::reset(std::int64_t now) noexcept {
+  return verb(waiting::Kind::reset, now, [](State& state, std::int64_t /*at*/) {
+    state = {};
+    return false;
+  });
+}
+
+Decision Bucket::set_limit(const Numbers& numbers, std::int64_t now) {
+  algorithm::require_valid(limit_of(kind_, numbers));
+  const algorithm::TokenBucket tokens = Exact::tokens_of(numbers);
+  const algorithm::LeakyBucket queue = Exact::queue_of(numbers);
+  return verb(waiting::Kind::renumber, now, [&](State& state, std::int64_t at) {
+    const bool renumbered = tokens != exact_->tokens;
+    if (kind_ == Kind::tokens) {
+      tokens.convert(state, exact_->tokens, at);
+    } else {
+      queue.convert(state, exact_->queue, at);
+    }
+    exact_->tokens = tokens;
+    exact_->queue = queue;
+    return renumbered;
+  });
+}
+
+Reservation Bucket::reserve(std::uint64_t cost, std::chrono::nanoseconds max_wait, std::int64_t now,
+                            const Clock* clock) {
+  waiting::Queue& waits = exact_->waits.with_clock(clock);
+  return {waits.reserve(cost, max_wait.count(), now), &waits};
+}
+
+WaitResult Bucket::wait(std::uint64_t cost, const Deadline& deadline, std::stop_token stop, const Clock* clock) {
+  waiting::Queue& waits = exact_->waits.with_clock(clock);
+  if (kind_ == Kind::tokens && !stop.stop_requested()) {
+    // Without a lock where there is nothing to wait for: whoever waits has the bucket in debt.
+    const std::int64_t now = waits.now();
+    if (deadline.steady(now) >= now) {
+      const Decision decision = try_acquire(cost, now);
+      if (decision.allowed) return {.decision = decision, .ready_at = now};
+    }
+  }
+  return wait_in_line(waits, cost, deadline, std::move(stop));
+}
+
+Waits& Bucket::waits(const Clock* clock) { return exact_->waits.with_clock(clock); }
 
 }  // namespace sluice::internal

@@ -7,11 +7,15 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <stop_token>
 
 #include "sluice/clock.h"
+#include "sluice/deadline.h"
 #include "sluice/decision.h"
 #include "sluice/internal/counter_clock.h"
 #include "sluice/internal/export.h"
+#include "sluice/internal/waits.h"
+#include "sluice/reservation.h"
 #include "sluice/verbs.h"
 #include "sluice/wait.h"
 
@@ -82,6 +86,10 @@ class SLUICE_API Bucket {
   Decision settle(std::uint64_t reserved, std::uint64_t actual, std::int64_t now) noexcept;
   Decision penalize(std::uint64_t cost, std::int64_t now) noexcept;
   Decision reset(std::int64_t now) noexcept;
+  // Of a debt: `clock` is the one that all calls without `now` go by; the machine's when null.
+  Reservation reserve(std::uint64_t cost, std::chrono::nanoseconds max_wait, std::int64_t now, const Clock* clock);
+  WaitResult wait(std::uint64_t cost, const Deadline& deadline, std::stop_token stop, const Clock* clock);
+  Waits& waits(const Clock* clock);
   // Throws std::invalid_argument and changes nothing when the numbers are out of range.
   Decision set_limit(const Numbers& numbers, std::int64_t now);
 
@@ -177,6 +185,8 @@ class SLUICE_API Bucket {
   struct Exact;
   template <typename Change>
   Decision exact(std::int64_t now, Change change) noexcept;
+  template <typename VerbKind, typename Change>
+  Decision verb(VerbKind kind, std::int64_t now, Change change) noexcept;
   Decision exact_check(std::uint64_t cost, std::int64_t now, bool take) noexcept;
   [[nodiscard]] Decision exact_peek(std::uint64_t cost, std::int64_t now) const noexcept;
   Granted exact_acquire_up_to(std::uint64_t most, std::int64_t now) noexcept;

@@ -14,7 +14,7 @@ function(sluice_core_part target)
   endif()
 endfunction()
 
-# sluice_add_core(): makes sluice::core, static or shared as BUILD_SHARED_LIBS says. After all parts.
+# sluice_add_core(): makes sluice::core, static or shared as BUILD_SHARED_LIBS says, and sluice::asio. After all parts.
 function(sluice_add_core)
   find_package(Threads REQUIRED)
   get_property(objects GLOBAL PROPERTY SLUICE_CORE_OBJECTS)
@@ -33,6 +33,14 @@ function(sluice_add_core)
                VERSION ${PROJECT_VERSION}
                # Until 1.0 every minor version may break the ABI.
                SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+
+  # For include/sluice/asio: the same library, and Boost's headers.
+  find_package(Boost 1.81 QUIET)
+  if(TARGET Boost::headers)
+    add_library(sluice_asio INTERFACE)
+    add_library(sluice::asio ALIAS sluice_asio)
+    target_link_libraries(sluice_asio INTERFACE sluice_core Boost::headers Threads::Threads)
+  endif()
 
   get_target_property(kind sluice_core TYPE)
   get_target_property(whole_program sluice_core INTERPROCEDURAL_OPTIMIZATION)

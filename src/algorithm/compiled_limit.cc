@@ -1,18 +1,11 @@
 #include "algorithm/compiled_limit.h"
 
-#include <string>
-#include <string_view>
+#include <memory>
 #include <utility>
 
 namespace sluice::algorithm {
 
 namespace {
-
-Error not_in_a_policy(std::string_view algorithm) {
-  return Error{"algorithm: " + std::string(algorithm) +
-               " is not supported by this version in a policy; token_bucket, leaky_bucket, fixed_window and "
-               "sliding_window are"};
-}
 
 // Windows that are aligned to something outside of the process.
 bool goes_by_utc(const Limit& limit) {
@@ -22,7 +15,8 @@ bool goes_by_utc(const Limit& limit) {
 
 // Does a refund know whether its charge still counts?
 template <typename A>
-inline constexpr bool kHasWindows = std::is_same_v<A, FixedWindow> || std::is_same_v<A, SlidingWindow>;
+inline constexpr bool kKnowsCharges = std::is_same_v<A, FixedWindow> || std::is_same_v<A, SlidingWindow> ||
+                                      std::is_same_v<A, SlottedWindow> || std::is_same_v<A, SlidingLog>;
 
 }  // namespace
 
@@ -52,50 +46,118 @@ Result<CompiledLimit> CompiledLimit::compile(const Limit& limit, Tick tick, Cale
       return CompiledLimit(FixedWindow(std::move(numbers)), limit, tick);
     }
     case Algorithm::sliding_window:
-      if (limit.slots > 1) return Error{"slots: more than 1 is not supported by this version in a policy"};
+      if (limit.slots > 1) return CompiledLimit(SlottedWindow(limit.rate, period, limit.slots), limit, tick);
       return CompiledLimit(SlidingWindow(limit.rate, period, limit.slots), limit, tick);
     case Algorithm::sliding_log:
-      return not_in_a_policy("sliding_log");
+      return CompiledLimit(SlidingLog(limit.rate, period), limit, tick);
     case Algorithm::concurrency:
       break;
   }
-  return not_in_a_policy("concurrency");
+  return CompiledLimit(Concurrency(limit.rate, limit.ttl.count() / nanoseconds_in(tick)), limit, tick);
 }
 
-void CompiledLimit::refund(State& state, std::int64_t now, std::uint64_t cost,
-                           std::optional<std::int64_t> at) const noexcept {
+bool CompiledLimit::has_fixed_state() const noexcept {
+  return on([]<typename A>(const A&) { return kIsFixed<typename A::State>; });
+}
+
+template <typename AnyState>
+void CompiledLimit::refund(AnyState& state, std::int64_t now, std::uint64_t cost, std::optional<std::int64_t> at) const
+    noexcept(kSafe<AnyState>) {
   on_state(state, [&]<typename A>(const A& algorithm, auto& own) {
-    if constexpr (kHasWindows<A>) {
+    if constexpr (kKnowsCharges<A>) {
       algorithm.refund(own, now, cost, at);
-    } else {
+    } else if constexpr (!std::is_same_v<A, Concurrency>) {
       algorithm.refund(own, now, cost);
     }
   });
 }
 
-void CompiledLimit::settle(State& state, std::int64_t now, std::uint64_t reserved, std::uint64_t actual,
-                           std::optional<std::int64_t> at) const noexcept {
+template <typename AnyState>
+void CompiledLimit::settle(AnyState& state, std::int64_t now, std::uint64_t reserved, std::uint64_t actual,
+                           std::optional<std::int64_t> at) const noexcept(kSafe<AnyState>) {
   on_state(state, [&]<typename A>(const A& algorithm, auto& own) {
-    if constexpr (kHasWindows<A>) {
+    if constexpr (kKnowsCharges<A>) {
       algorithm.settle(own, now, reserved, actual, at);
-    } else {
+    } else if constexpr (!std::is_same_v<A, Concurrency>) {
       algorithm.settle(own, now, reserved, actual);
     }
   });
 }
 
-void CompiledLimit::penalize(State& state, std::int64_t now, std::uint64_t cost) const noexcept {
-  on_state(state, [&](const auto& algorithm, auto& own) { algorithm.penalize(own, now, cost); });
-}
-
-void CompiledLimit::convert(State& state, const CompiledLimit& old, std::int64_t now) const noexcept {
-  if (algorithm_.index() != old.algorithm_.index()) {
-    state = {};
-    return;
-  }
+template <typename AnyState>
+void CompiledLimit::penalize(AnyState& state, std::int64_t now, std::uint64_t cost) const noexcept(kSafe<AnyState>) {
   on_state(state, [&]<typename A>(const A& algorithm, auto& own) {
-    algorithm.convert(own, *std::get_if<A>(&old.algorithm_), now);
+    if constexpr (!std::is_same_v<A, Concurrency>) algorithm.penalize(own, now, cost);
   });
 }
+
+template <typename AnyState>
+void CompiledLimit::convert(AnyState& state, const CompiledLimit& old, std::int64_t now) const
+    noexcept(kSafe<AnyState>) {
+  constexpr bool is_cell = std::is_same_v<AnyState, Cell>;
+  if (algorithm_.index() != old.algorithm_.index()) {
+    if constexpr (is_cell) {
+      old.clear(state);
+    } else {
+      state = {};
+    }
+    return;
+  }
+  on([&]<typename A>(const A& algorithm) {
+    const A& before = *std::get_if<A>(&old.algorithm_);
+    if constexpr (is_cell) {
+      // It is read by the old numbers and written by the new ones.
+      if (state.is_elsewhere()) {
+        algorithm.convert(state.template elsewhere<typename A::State>(), before, now);
+      } else if constexpr (kIsFixed<typename A::State>) {
+        if (state.is_fresh()) return;
+        auto own = unpack(before, state.word(), state.last());
+        algorithm.convert(own, before, now);
+        write_back(algorithm, state, own);
+      }
+    } else {
+      on_plain(algorithm, state, [&](const A&, auto& own) { algorithm.convert(own, before, now); });
+    }
+  });
+}
+
+std::uint64_t CompiledLimit::take_lease(Cell& cell, std::int64_t now, std::uint64_t cost, std::uint64_t used) const {
+  const auto& leases = *std::get_if<Concurrency>(&algorithm_);
+  return on_cell(leases, cell, [&](const Concurrency&, Concurrency::State& own) {
+    own.skip_ids(used);
+    return leases.take(own, now, cost);
+  });
+}
+
+bool CompiledLimit::release(Cell& cell, std::int64_t now, std::uint64_t lease) const {
+  const auto& leases = *std::get_if<Concurrency>(&algorithm_);
+  return on_cell(leases, cell,
+                 [&](const Concurrency&, Concurrency::State& own) { return leases.release(own, now, lease); });
+}
+
+void CompiledLimit::free_elsewhere(const Cell& cell) const noexcept {
+  on([&]<typename A>(const A&) { delete &cell.elsewhere<typename A::State>(); });
+}
+
+std::size_t CompiledLimit::memory_elsewhere(const Cell& cell) const noexcept {
+  return on([&]<typename A>(const A&) {
+    using Own = typename A::State;
+    std::size_t beyond = 0;
+    if constexpr (!kIsFixed<Own>) beyond = cell.elsewhere<Own>().memory();
+    return allocated(sizeof(Own)) + allocated(beyond);
+  });
+}
+
+// Each function, for both kinds of state.
+template void CompiledLimit::refund(State&, std::int64_t, std::uint64_t, std::optional<std::int64_t>) const noexcept;
+template void CompiledLimit::refund(Cell&, std::int64_t, std::uint64_t, std::optional<std::int64_t>) const;
+template void CompiledLimit::settle(State&, std::int64_t, std::uint64_t, std::uint64_t,
+                                    std::optional<std::int64_t>) const noexcept;
+template void CompiledLimit::settle(Cell&, std::int64_t, std::uint64_t, std::uint64_t,
+                                    std::optional<std::int64_t>) const;
+template void CompiledLimit::penalize(State&, std::int64_t, std::uint64_t) const noexcept;
+template void CompiledLimit::penalize(Cell&, std::int64_t, std::uint64_t) const;
+template void CompiledLimit::convert(State&, const CompiledLimit&, std::int64_t) const noexcept;
+template void CompiledLimit::convert(Cell&, const CompiledLimit&, std::int64_t) const;
 
 }  // namespace sluice::algorithm

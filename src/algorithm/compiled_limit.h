@@ -1,16 +1,23 @@
-// Any limit, compiled for a clock: one state type and one set of functions for all algorithms.
+// Any limit, compiled for a clock: one set of functions for all algorithms, over states of one type.
 #pragma once
 
 #include <bit>
+#include <cassert>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <type_traits>
+#include <utility>
 #include <variant>
 
+#include "algorithm/cell.h"
+#include "algorithm/concurrency.h"
+#include "algorithm/decision_of.h"
 #include "algorithm/fixed_window.h"
 #include "algorithm/leaky_bucket.h"
 #include "algorithm/limit_check.h"
+#include "algorithm/sliding_log.h"
 #include "algorithm/sliding_window.h"
 #include "algorithm/ticks.h"
 #include "algorithm/token_bucket.h"
@@ -26,15 +33,19 @@ namespace sluice::algorithm {
 /// Where calendar windows come from: open_calendar, or nothing where there are none (the core).
 using CalendarOpener = Result<std::shared_ptr<const CalendarWindows>> (*)(const Calendar&, Tick);
 
-/// A limit with its numbers compiled. Immutable; every function is noexcept and changes nothing but the state given.
-/// Any thread may use it; a state belongs to one thread at a time. Every `now` is in ticks of the clock that instant()
-/// names, within 146 years of 0; one older than the state's newest change is answered as that time.
+/// A limit with its numbers compiled. Immutable; functions change nothing but the state given. Any thread may use it; a
+/// state belongs to one thread at a time. Every `now` is in ticks of the clock that instant() names, within 146 years
+/// of 0; one older than the state's newest change is answered as that time.
+///
+/// A state is a State or a Cell. State is plain data, for those who keep it elsewhere (Redis), and only for limits with
+/// has_fixed_state(): none of its functions throws. Cell is for tables in memory and for all limits: see cell.h; what
+/// changes one may throw std::bad_alloc, and then has changed nothing.
 ///
 /// All or nothing over several charges: judge() each; when all fit, take() each, else count_denied() each that did not
 /// fit; then decision() of each.
 class CompiledLimit {
  public:
-  /// The state of any algorithm, 24 bytes. The default value is a key never seen.
+  /// The state of any algorithm of fixed size, 24 bytes. The default value is a key never seen.
   struct State {
     std::uint64_t first = 0;
     std::uint64_t second = 0;
@@ -43,9 +54,11 @@ class CompiledLimit {
   };
   static_assert(std::is_trivially_copyable_v<State> && sizeof(State) == 24);
 
-  /// Fails, naming the field and its range, when the limit is out of range, or has no state of fixed size: sliding_log,
-  /// concurrency, and sliding_window with more than one slot.
+  /// Fails, naming the field and its range, when the limit is out of range.
   [[nodiscard]] static Result<CompiledLimit> compile(const Limit& limit, Tick tick, CalendarOpener calendars = nullptr);
+
+  /// May the state be kept as a State? False for sliding_log, concurrency, and sliding_window with more than one slot.
+  [[nodiscard]] bool has_fixed_state() const noexcept;
 
   /// The time of the clock that this limit goes by: UTC for windows aligned to the epoch or a calendar, else steady.
   [[nodiscard]] std::int64_t instant(Time now) const noexcept {
@@ -56,49 +69,119 @@ class CompiledLimit {
   [[nodiscard]] std::uint64_t limit() const noexcept;
 
   /// Would `cost` fit? Cost 0 always does.
-  [[nodiscard]] Verdict judge(const State& state, std::int64_t now, std::uint64_t cost) const noexcept;
+  template <typename AnyState>
+  [[nodiscard]] Verdict judge(const AnyState& state, std::int64_t now, std::uint64_t cost) const
+      noexcept(kSafe<AnyState>) {
+    return on_state(state, [&](const auto& algorithm, const auto& own) { return algorithm.judge(own, now, cost); });
+  }
   /// Takes a cost that judge() found to fit at this `now`.
-  void take(State& state, std::int64_t now, std::uint64_t cost) const noexcept;
+  template <typename AnyState>
+  void take(AnyState& state, std::int64_t now, std::uint64_t cost) const noexcept(kSafe<AnyState>) {
+    on_state(state, [&](const auto& algorithm, auto& own) { static_cast<void>(algorithm.take(own, now, cost)); });
+  }
   /// Adds a charge that did not fit, when the limit counts those.
-  void count_denied(State& state, std::int64_t now, std::uint64_t cost) const noexcept;
+  template <typename AnyState>
+  void count_denied(AnyState& state, std::int64_t now, std::uint64_t cost) const noexcept(kSafe<AnyState>) {
+    if (!counts_denied_) return;
+    on_state(state, [&]<typename A>(const A& algorithm, auto& own) {
+      if constexpr (std::is_same_v<A, FixedWindow>) algorithm.count_denied(own, now, cost);
+    });
+  }
   /// Does count_denied() ever change a state?
   [[nodiscard]] bool counts_denied() const noexcept { return counts_denied_; }
-  [[nodiscard]] View view(const State& state, std::int64_t now) const noexcept;
+  template <typename AnyState>
+  [[nodiscard]] View view(const AnyState& state, std::int64_t now) const noexcept {
+    return on_state(state, [&](const auto& algorithm, const auto& own) { return algorithm.view(own, now); });
+  }
   /// judge(), then take() or count_denied(), and view(), in one.
-  [[nodiscard]] Outcome decide(State& state, std::int64_t now, std::uint64_t cost) const noexcept;
+  template <typename AnyState>
+  [[nodiscard]] Outcome decide(AnyState& state, std::int64_t now, std::uint64_t cost) const noexcept(kSafe<AnyState>) {
+    return on_state(state, [&]<typename A>(const A& algorithm, auto& own) -> Outcome {
+      if constexpr (std::is_same_v<A, Concurrency>) {
+        const Verdict verdict = algorithm.judge(own, now, cost);
+        if (verdict.fits) static_cast<void>(algorithm.take(own, now, cost));
+        return {verdict, algorithm.view(own, now)};
+      } else {
+        return algorithm.decide(own, now, cost);
+      }
+    });
+  }
   /// What decide() would answer; changes nothing.
-  [[nodiscard]] Outcome peek(State state, std::int64_t now, std::uint64_t cost) const noexcept {
-    return decide(state, now, cost);
+  template <typename AnyState>
+  [[nodiscard]] Outcome peek(const AnyState& state, std::int64_t now, std::uint64_t cost) const
+      noexcept(kSafe<AnyState>) {
+    return on_state(state, [&]<typename A>(const A& algorithm, const auto& own) -> Outcome {
+      if constexpr (kIsFixed<typename A::State>) {
+        auto copy = own;
+        return algorithm.decide(copy, now, cost);
+      } else {
+        return algorithm.peek(own, now, cost);
+      }
+    });
   }
   /// A verdict and a view as a Decision, in nanoseconds.
-  [[nodiscard]] Decision decision(const Verdict& verdict, const View& view) const noexcept;
-  [[nodiscard]] Decision decision(const Outcome& outcome) const noexcept {
-    return decision(outcome.verdict, outcome.view);
+  [[nodiscard]] Decision decision(const Verdict& verdict, const View& view) const noexcept {
+    return decision_of(verdict, view, tick_);
   }
+  [[nodiscard]] Decision decision(const Outcome& outcome) const noexcept { return decision_of(outcome, tick_); }
 
   /// The verbs of docs/semantics.md section 5. `at` is the time of the charge that is given back, when it is known.
-  void refund(State& state, std::int64_t now, std::uint64_t cost,
-              std::optional<std::int64_t> at = std::nullopt) const noexcept;
-  void settle(State& state, std::int64_t now, std::uint64_t reserved, std::uint64_t actual,
-              std::optional<std::int64_t> at = std::nullopt) const noexcept;
-  void penalize(State& state, std::int64_t now, std::uint64_t cost) const noexcept;
+  /// They do nothing to leases.
+  template <typename AnyState>
+  void refund(AnyState& state, std::int64_t now, std::uint64_t cost,
+              std::optional<std::int64_t> at = std::nullopt) const noexcept(kSafe<AnyState>);
+  template <typename AnyState>
+  void settle(AnyState& state, std::int64_t now, std::uint64_t reserved, std::uint64_t actual,
+              std::optional<std::int64_t> at = std::nullopt) const noexcept(kSafe<AnyState>);
+  template <typename AnyState>
+  void penalize(AnyState& state, std::int64_t now, std::uint64_t cost) const noexcept(kSafe<AnyState>);
   /// Turns a state of `old` numbers into one of these (set_limit). Another algorithm starts anew.
-  void convert(State& state, const CompiledLimit& old, std::int64_t now) const noexcept;
+  template <typename AnyState>
+  void convert(AnyState& state, const CompiledLimit& old, std::int64_t now) const noexcept(kSafe<AnyState>);
+
+  /// Concurrency only. take(), and the lease gets an id greater than `used` and than those before it; 0 for cost 0.
+  [[nodiscard]] std::uint64_t take_lease(Cell& cell, std::int64_t now, std::uint64_t cost, std::uint64_t used) const;
+  /// Concurrency only. False, and no change, when the lease is not held: unknown, released, or timed out.
+  [[nodiscard]] bool release(Cell& cell, std::int64_t now, std::uint64_t lease) const;
 
   /// Does the state equal one never seen, so that it may be dropped?
-  [[nodiscard]] bool is_initial(const State& state, std::int64_t now) const noexcept;
+  template <typename AnyState>
+  [[nodiscard]] bool is_initial(const AnyState& state, std::int64_t now) const noexcept {
+    return on_state(state, [&](const auto& algorithm, const auto& own) { return algorithm.is_initial(own, now); });
+  }
   /// First instant at which it will, if nothing else comes; kNever: at no time. May lie in the past.
-  [[nodiscard]] std::int64_t expires_at(const State& state) const noexcept;
+  template <typename AnyState>
+  [[nodiscard]] std::int64_t expires_at(const AnyState& state) const noexcept {
+    return on_state(state, [&](const auto& algorithm, const auto& own) { return algorithm.expires_at(own); });
+  }
+
+  /// Gives up what a cell of these numbers owns; it is as never seen then.
+  void clear(Cell& cell) const noexcept {
+    if (cell.is_elsewhere()) free_elsewhere(cell);
+    cell = {};
+  }
+  /// Bytes that a cell of these numbers owns besides itself, as malloc takes them.
+  [[nodiscard]] std::size_t memory(const Cell& cell) const noexcept {
+    return cell.is_elsewhere() ? memory_elsewhere(cell) : 0;
+  }
 
  private:
-  using Any = std::variant<TokenBucket, FixedWindow, LeakyBucket, SlidingWindow>;
+  using Any =
+      std::variant<TokenBucket, FixedWindow, LeakyBucket, SlidingWindow, SlottedWindow, SlidingLog, Concurrency>;
+
+  template <typename AnyState>
+  static constexpr bool kSafe = std::is_same_v<AnyState, State>;
 
   CompiledLimit(Any algorithm, const Limit& limit, Tick tick) noexcept;
   template <typename Function>
-  auto on(Function&& function) const noexcept;
+  auto on(Function&& function) const;
   // Calls function(algorithm, state as that algorithm knows it) and writes the state back.
   template <typename StateRef, typename Function>
-  auto on_state(StateRef& state, Function&& function) const noexcept;
+  auto on_state(StateRef& state, Function&& function) const;
+  template <typename A, typename StateRef, typename Function>
+  static auto on_plain(const A& algorithm, StateRef& state, Function&& function);
+  void free_elsewhere(const Cell& cell) const noexcept;
+  [[nodiscard]] std::size_t memory_elsewhere(const Cell& cell) const noexcept;
 
   Any algorithm_;
   Tick tick_;
@@ -107,80 +190,61 @@ class CompiledLimit {
 };
 
 template <typename Function>
-auto CompiledLimit::on(Function&& function) const noexcept {
-  if (const auto* bucket = std::get_if<TokenBucket>(&algorithm_)) return function(*bucket);
-  if (const auto* window = std::get_if<FixedWindow>(&algorithm_)) return function(*window);
-  if (const auto* queue = std::get_if<LeakyBucket>(&algorithm_)) return function(*queue);
-  return function(*std::get_if<SlidingWindow>(&algorithm_));
-}
-
-template <typename StateRef, typename Function>
-auto CompiledLimit::on_state(StateRef& state, Function&& function) const noexcept {
-  return on([&](const auto& algorithm) {
-    using Own = typename std::remove_cvref_t<decltype(algorithm)>::State;
-    static_assert(sizeof(Own) == sizeof(State));
-    if constexpr (std::is_const_v<StateRef>) {
-      return function(algorithm, std::bit_cast<Own>(state));
-    } else {
-      Own own = std::bit_cast<Own>(state);
-      if constexpr (std::is_void_v<decltype(function(algorithm, own))>) {
-        function(algorithm, own);
-        state = std::bit_cast<State>(own);
-      } else {
-        const auto answer = function(algorithm, own);
-        state = std::bit_cast<State>(own);
-        return answer;
-      }
-    }
-  });
+auto CompiledLimit::on(Function&& function) const {
+  switch (algorithm_.index()) {
+    case 0:
+      return function(*std::get_if<0>(&algorithm_));
+    case 1:
+      return function(*std::get_if<1>(&algorithm_));
+    case 2:
+      return function(*std::get_if<2>(&algorithm_));
+    case 3:
+      return function(*std::get_if<3>(&algorithm_));
+    case 4:
+      return function(*std::get_if<4>(&algorithm_));
+    case 5:
+      return function(*std::get_if<5>(&algorithm_));
+    default:
+      return function(*std::get_if<6>(&algorithm_));
+  }
 }
 
 inline std::uint64_t CompiledLimit::limit() const noexcept {
   return on([](const auto& algorithm) { return algorithm.limit(); });
 }
 
-inline Verdict CompiledLimit::judge(const State& state, std::int64_t now, std::uint64_t cost) const noexcept {
-  return on_state(state, [&](const auto& algorithm, const auto& own) { return algorithm.judge(own, now, cost); });
+template <typename A, typename StateRef, typename Function>
+auto CompiledLimit::on_plain(const A& algorithm, StateRef& state, Function&& function) {
+  using Own = typename A::State;
+  if constexpr (kIsFixed<Own>) {
+    static_assert(sizeof(Own) == sizeof(State));
+    Own own = std::bit_cast<Own>(state);
+    if constexpr (std::is_const_v<StateRef>) {
+      return function(algorithm, std::as_const(own));
+    } else if constexpr (std::is_void_v<decltype(function(algorithm, own))>) {
+      function(algorithm, own);
+      state = std::bit_cast<State>(own);
+    } else {
+      const auto answer = function(algorithm, own);
+      state = std::bit_cast<State>(own);
+      return answer;
+    }
+  } else {
+    assert(false && "a state of this limit has no fixed size");
+    Own none;
+    return function(algorithm, none);
+  }
 }
 
-inline void CompiledLimit::take(State& state, std::int64_t now, std::uint64_t cost) const noexcept {
-  on_state(state, [&](const auto& algorithm, auto& own) { algorithm.take(own, now, cost); });
-}
-
-inline void CompiledLimit::count_denied(State& state, std::int64_t now, std::uint64_t cost) const noexcept {
-  if (!counts_denied_) return;
-  on_state(state, [&]<typename A>(const A& algorithm, auto& own) {
-    if constexpr (std::is_same_v<A, FixedWindow>) algorithm.count_denied(own, now, cost);
+template <typename StateRef, typename Function>
+auto CompiledLimit::on_state(StateRef& state, Function&& function) const {
+  return on([&](const auto& algorithm) {
+    if constexpr (std::is_same_v<std::remove_const_t<StateRef>, Cell>) {
+      return on_cell(algorithm, state, function);
+    } else {
+      return on_plain(algorithm, state, function);
+    }
   });
-}
-
-inline View CompiledLimit::view(const State& state, std::int64_t now) const noexcept {
-  return on_state(state, [&](const auto& algorithm, const auto& own) { return algorithm.view(own, now); });
-}
-
-inline Outcome CompiledLimit::decide(State& state, std::int64_t now, std::uint64_t cost) const noexcept {
-  return on_state(state, [&](const auto& algorithm, auto& own) { return algorithm.decide(own, now, cost); });
-}
-
-inline Decision CompiledLimit::decision(const Verdict& verdict, const View& view) const noexcept {
-  const auto wait = [scale = nanoseconds_in(tick_)](std::int64_t ticks) {
-    return ticks == kNever ? Wait::never() : Wait(std::chrono::nanoseconds(ticks * scale));
-  };
-  return {.allowed = verdict.fits,
-          .mark = verdict.mark,
-          .limit = view.limit,
-          .remaining = view.remaining,
-          .retry_after = wait(verdict.retry_after),
-          .reset_after = wait(view.reset_after),
-          .delay = wait(verdict.delay)};
-}
-
-inline bool CompiledLimit::is_initial(const State& state, std::int64_t now) const noexcept {
-  return on_state(state, [&](const auto& algorithm, const auto& own) { return algorithm.is_initial(own, now); });
-}
-
-inline std::int64_t CompiledLimit::expires_at(const State& state) const noexcept {
-  return on_state(state, [&](const auto& algorithm, const auto& own) { return algorithm.expires_at(own); });
 }
 
 }  // namespace sluice::algorithm

@@ -21,6 +21,10 @@ class Concurrency {
   class State {
    public:
     [[nodiscard]] std::int64_t last() const noexcept { return last_; }
+    /// Bytes held beyond the state itself.
+    [[nodiscard]] std::size_t memory() const noexcept { return leases_.capacity() * sizeof(Lease); }
+    /// The next lease gets an id greater than `used`.
+    void skip_ids(std::uint64_t used) noexcept { ids_ = used > ids_ ? used : ids_; }
 
    private:
     friend class Concurrency;

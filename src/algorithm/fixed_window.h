@@ -1,6 +1,7 @@
 // Fixed window: at most `rate` tokens in each window of time.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -38,6 +39,14 @@ class FixedWindow {
   explicit FixedWindow(Numbers numbers) noexcept : numbers_(std::move(numbers)) {}
 
   [[nodiscard]] std::uint64_t limit() const noexcept { return numbers_.rate; }
+  /// Do windows begin at times that don't depend on the state? Then a state's `start` follows from its `last`.
+  [[nodiscard]] bool is_aligned() const noexcept { return numbers_.align != Align::first_hit; }
+  /// The aligned window that holds `now`.
+  [[nodiscard]] Window window_of(std::int64_t now) const noexcept { return find_window(now); }
+  /// Not for calendars: `last` − `start` is below 2 to this power, which is 1 … 55 in ns.
+  [[nodiscard]] unsigned bits_of_offset() const noexcept {
+    return static_cast<unsigned>(std::bit_width(static_cast<std::uint64_t>(numbers_.period)));
+  }
 
   [[nodiscard]] static std::int64_t clamp(const State& state, std::int64_t now) noexcept {
     return now < state.last ? state.last : now;

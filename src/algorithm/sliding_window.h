@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -30,6 +31,8 @@ class SlidingWindow {
   struct SlottedState {
     std::vector<std::uint64_t> counts;  ///< of the slots s … s - n, each at (its number) mod (n + 1)
     std::int64_t last = kNeverSeen;
+    /// Bytes held beyond the state itself.
+    [[nodiscard]] std::size_t memory() const noexcept { return counts.capacity() * sizeof counts[0]; }
     friend bool operator==(const SlottedState&, const SlottedState&) = default;
   };
 
@@ -167,6 +170,13 @@ class SlidingWindow {
   std::uint64_t rate_;
   std::int64_t width_;
   std::uint32_t slots_;
+};
+
+/// The same with states for any number of slots.
+class SlottedWindow : public SlidingWindow {
+ public:
+  using SlidingWindow::SlidingWindow;
+  using State = SlottedState;
 };
 
 }  // namespace sluice::algorithm

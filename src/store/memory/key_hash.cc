@@ -30,9 +30,16 @@ std::uint64_t KeyHash::operator()(std::uint32_t limit_id, std::string_view key) 
   return XXH3_64bits_withSecret(key.data(), key.size(), secrets_.place.data(), kSecretSize) ^ limit_id * odd;
 }
 
-SlotKey::Digest KeyHash::digest(std::string_view key) const noexcept {
+KeyDigest KeyHash::digest(std::string_view key) const noexcept {
   const XXH128_hash_t hash = XXH3_128bits_withSecret(key.data(), key.size(), secrets_.digest.data(), kSecretSize);
   return {hash.low64, hash.high64};
+}
+
+KeyHash::Spot KeyHash::spot(std::string_view key) const noexcept {
+  if (key.size() <= ShortKey::kLongestPlain) return {operator()(0, key), ShortKey(key)};
+  const KeyDigest whole = digest(key);
+  // The place uses the lower 43 bits of `low` at most; the key keeps its upper 24, and all of `high`.
+  return {whole.low, ShortKey(KeyDigest{whole.high, whole.low >> 40U})};
 }
 
 }  // namespace sluice::store::memory

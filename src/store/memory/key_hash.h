@@ -21,6 +21,12 @@ class KeyHash {
   [[nodiscard]] SlotKey slot_key(std::string_view key) const noexcept {
     return key.size() <= SlotKey::kLongestPlain ? SlotKey(key) : SlotKey(digest(key));
   }
+  /// Both at once for a table with one limit. Long keys are hashed once, to 128 bits, all of which tell keys apart.
+  struct Spot {
+    std::uint64_t place = 0;
+    ShortKey key;
+  };
+  [[nodiscard]] Spot spot(std::string_view key) const noexcept;
 
  private:
   static constexpr std::size_t kSecretSize = 192;
@@ -30,7 +36,7 @@ class KeyHash {
     Secret digest;
   };
   static const Secrets& process_secrets();
-  [[nodiscard]] SlotKey::Digest digest(std::string_view key) const noexcept;
+  [[nodiscard]] KeyDigest digest(std::string_view key) const noexcept;
   const Secrets& secrets_;
 };
 

@@ -7,35 +7,37 @@ namespace sluice::store::memory {
 namespace {
 
 /// A number of slots, rounded up to whole rows.
-std::uint32_t whole_rows(std::uint32_t slots) { return (slots + Slots::kRow - 1) / Slots::kRow * Slots::kRow; }
+template <typename Record>
+std::uint32_t whole_rows(std::uint32_t slots) {
+  return SlotArena::rows_for<Record>(slots) * Slots<Record>::kRow;
+}
 
 }  // namespace
 
-Shard::~Shard() {
-  for (std::uint32_t slot = 0; slot < used_end(); ++slot) {
-    if (!slots_[slot].is_empty()) slots_[slot].limit->release();
-  }
+template <typename Record>
+Shard<Record>::~Shard() {
+  clear();
 }
 
-void Shard::init(SlotArena& arena, std::uint32_t number, std::uint32_t capacity, std::uint32_t seed) noexcept {
+template <typename Record>
+void Shard<Record>::init(SlotArena& arena, const Book& book, std::uint32_t number, std::uint32_t capacity,
+                         std::uint32_t seed) noexcept {
   assert(capacity >= 1);
   arena_ = &arena;
+  book_ = &book;
   number_ = number;
-  slots_ = arena.slots_of(number);
+  slots_ = arena.slots_of<Record>(number);
   capacity_ = capacity;
   random_ = seed | 1U;
 }
 
-void Shard::insert(std::uint32_t hash, const LiveLimit& limit, const SlotKey& key,
-                   const algorithm::CompiledLimit::State& state, std::int64_t life_left, Time now) noexcept {
+template <typename Record>
+void Shard<Record>::insert(std::uint32_t hash, const Numbers& numbers, const Key& key, const algorithm::Cell& cell,
+                           std::int64_t life_left, Time now) noexcept {
   if ((size() == capacity_ || is_full_with(size() + 1)) && may_drop(now)) drop_fresh(now);
   if (size() == capacity_) evict_one(now);
   if (is_full_with(size() + 1)) spread(slots_for(size() + 1));
-  Record record;
-  record.state = state;
-  record.limit = &limit;
-  record.hash = hash;
-  record.key = key;
+  const Record record(hash, numbers, key, cell);
   while (!try_insert(record)) {  // so many hashes fall together at the end
     if (slots() < slots_for(size() + 1)) {
       spread(slots_for(size() + 1));
@@ -43,13 +45,14 @@ void Shard::insert(std::uint32_t hash, const LiveLimit& limit, const SlotKey& ke
       evict_one(now);
     }
   }
-  limit.share();
   bump(size_, 1);
-  if (life_left != algorithm::kNever) soonest_ = std::min(soonest_, now.steady + life_left);
+  account(0, Record::compiled_of(numbers).memory(cell));
+  note_life(life_left, now);
 }
 
 /// False when the run at its place reaches the end of the slots.
-bool Shard::try_insert(const Record& record) noexcept {
+template <typename Record>
+bool Shard<Record>::try_insert(const Record& record) noexcept {
   std::uint32_t place = home_of(record.hash, slots());
   while (!slots_[place].is_empty() && slots_[place].hash <= record.hash) ++place;
   std::uint32_t hole = place;
@@ -62,36 +65,66 @@ bool Shard::try_insert(const Record& record) noexcept {
   return true;
 }
 
-void Shard::convert(std::uint32_t slot, const LiveLimit& limit, std::int64_t instant) noexcept {
+/// How long until a record equals one never seen, so that it may go; 0 or less: it may go now; algorithm::kNever: at no
+/// time.
+template <typename Record>
+std::int64_t Shard<Record>::life_left(const Record& record, Time now) const noexcept {
+  const algorithm::CompiledLimit& compiled = record.compiled(*book_);
+  const std::int64_t end = compiled.expires_at(record.cell);
+  if (end == algorithm::kNever || end == algorithm::kNeverSeen) return end;
+  std::int64_t left = 0;  // the difference of two instants may be too large, when the clock has jumped
+  if (__builtin_sub_overflow(end, compiled.instant(now), &left)) return end > 0 ? algorithm::kNever - 1 : INT64_MIN;
+  return left;
+}
+
+template <typename Record>
+void Shard<Record>::convert(std::uint32_t slot, const Numbers& numbers, std::int64_t instant) {
   Record& converted = slots_[slot];
-  limit.compiled.convert(converted.state, converted.limit->compiled, instant);
-  limit.share();
-  converted.limit->release();
-  converted.limit = &limit;
+  const algorithm::CompiledLimit& old = converted.compiled(*book_);
+  const algorithm::CompiledLimit& compiled = Record::compiled_of(numbers);
+  const std::size_t before = old.memory(converted.cell);
+  compiled.convert(converted.cell, old, instant);
+  converted.now_made_by(numbers);
+  account(before, compiled.memory(converted.cell));
   soonest_ = INT64_MIN;  // it may go sooner than its old numbers said
 }
 
 /// Gives up what a record holds besides its slot.
-void Shard::drop(Record& record) noexcept {
-  record.limit->release();
+template <typename Record>
+void Shard<Record>::drop(Record& record) noexcept {
+  account(record.compiled(*book_).memory(record.cell), 0);
+  record.forget(*book_);
   bump(size_, -1);
 }
 
-void Shard::erase(std::uint32_t slot) noexcept {
+template <typename Record>
+void Shard<Record>::erase(std::uint32_t slot) noexcept {
   drop(slots_[slot]);
   // Those behind it come nearer to their homes, up to the first that is at home.
   std::uint32_t next = slot + 1;
   for (; !slots_[next].is_empty() && home_of(slots_[next].hash, slots()) < next; ++next)
     slots_[next - 1] = slots_[next];
-  slots_[next - 1].limit = nullptr;
+  slots_[next - 1].make_empty();
   bump(work_, next - slot);
 }
 
-void Shard::evict_one(Time now) noexcept {
+template <typename Record>
+void Shard<Record>::clear() noexcept {
+  for (std::uint32_t slot = 0; slot < used_end(); ++slot) {
+    if (slots_[slot].is_empty()) continue;
+    drop(slots_[slot]);
+    slots_[slot].make_empty();
+  }
+  soonest_ = algorithm::kNever;
+  rest_until_ = INT64_MIN;
+}
+
+template <typename Record>
+void Shard<Record>::evict_one(Time now) noexcept {
   std::uint32_t victim = kNone;
   std::int64_t least = algorithm::kNever;
   const auto consider = [&](std::uint32_t slot) {
-    const std::int64_t left = slots_[slot].life_left(now);
+    const std::int64_t left = life_left(slots_[slot], now);
     if (victim != kNone && left >= least) return;
     victim = slot;
     least = left;
@@ -115,14 +148,15 @@ void Shard::evict_one(Time now) noexcept {
 }
 
 /// Drops every record that equals a fresh one.
-void Shard::drop_fresh(Time now) noexcept {
+template <typename Record>
+void Shard<Record>::drop_fresh(Time now) noexcept {
   soonest_ = algorithm::kNever;
   std::uint32_t due = 0;
   const std::uint32_t seen = used_end();
   const std::uint32_t before = size();
   for (std::uint32_t slot = seen; slot-- > 0;) {
     if (slots_[slot].is_empty()) continue;
-    const std::int64_t left = slots_[slot].life_left(now);
+    const std::int64_t left = life_left(slots_[slot], now);
     if (left <= 0) {
       erase(slot);  // what comes into its place has been seen
       bump(expired_, 1);
@@ -137,7 +171,8 @@ void Shard::drop_fresh(Time now) noexcept {
 }
 
 /// Lays the records out over another number of slots, in place.
-void Shard::spread(std::uint32_t new_slots) noexcept {
+template <typename Record>
+void Shard<Record>::spread(std::uint32_t new_slots) noexcept {
   // First all to the right, without gaps. How far does not matter much, as long as nobody's place is to the right of
   // where it waits.
   constexpr std::uint32_t slack = 8;
@@ -169,49 +204,57 @@ void Shard::spread(std::uint32_t new_slots) noexcept {
       waiting += shift;
       past += shift;
     }
-    for (; next < place; ++next) slots_[next].limit = nullptr;
+    for (; next < place; ++next) slots_[next].make_empty();
     if (place != waiting) slots_[place] = slots_[waiting];
     next = place + 1;
   }
-  for (; next < past; ++next) slots_[next].limit = nullptr;
+  for (; next < past; ++next) slots_[next].make_empty();
 }
 
-std::uint32_t Shard::clean(Time now) noexcept {
+template <typename Record>
+std::uint32_t Shard<Record>::clean(Time now) noexcept {
   if (size() == 0 || !may_drop(now)) return 1;
   const std::uint32_t seen = used_end();
   drop_fresh(now);
-  if (slots() > slots_for(kExact) && size() * 2 < slots()) spread(slots_for(size()));
+  if (slots() > slots_for(kExact) && size() * 5 < slots() * 2) spread(slots_for(size()));
   give_back();
   return seen;
 }
 
 /// Moves the records of [from, past) to the right.
-void Shard::shift_right(std::uint32_t from, std::uint32_t past, std::uint32_t by) noexcept {
+template <typename Record>
+void Shard<Record>::shift_right(std::uint32_t from, std::uint32_t past, std::uint32_t by) noexcept {
   for (std::uint32_t slot = past; slot-- > from;) slots_[slot + by] = slots_[slot];
 }
 
 /// Makes sure that the rows of so many slots are in use.
-void Shard::take(std::uint32_t slots) noexcept {
+template <typename Record>
+void Shard<Record>::take(std::uint32_t slots) noexcept {
   if (slots <= taken_) return;
-  const std::uint32_t rows = whole_rows(slots);
-  arena_->take(number_, taken_ / Slots::kRow, rows / Slots::kRow);
+  const std::uint32_t rows = whole_rows<Record>(slots);
+  arena_->take(number_, taken_ / Slots<Record>::kRow, rows / Slots<Record>::kRow);
   taken_ = rows;
 }
 
-void Shard::give_back() noexcept {
+template <typename Record>
+void Shard<Record>::give_back() noexcept {
   std::uint32_t past = used_end();
   while (past > 0 && slots_[past - 1].is_empty()) --past;
-  const std::uint32_t kept = whole_rows(past);
+  const std::uint32_t kept = whole_rows<Record>(past);
   if (taken_ <= kept + kept / 8) return;
-  arena_->give_up(number_, kept / Slots::kRow, taken_ / Slots::kRow);
+  arena_->give_up(number_, kept / Slots<Record>::kRow, taken_ / Slots<Record>::kRow);
   taken_ = kept;
 }
 
-std::uint32_t Shard::draw(std::uint32_t below) noexcept {
+template <typename Record>
+std::uint32_t Shard<Record>::draw(std::uint32_t below) noexcept {
   random_ ^= random_ << 13U;  // xorshift32 (Marsaglia)
   random_ ^= random_ >> 17U;
   random_ ^= random_ << 5U;
   return static_cast<std::uint32_t>(std::uint64_t{random_} * below >> 32U);
 }
+
+template class Shard<PolicyRecord>;
+template class Shard<KeyedRecord>;
 
 }  // namespace sluice::store::memory

@@ -1,15 +1,16 @@
-// One shard of the memory store: a small hash table of keys with their states.
+// One shard of a table in memory: a small hash table of keys with their states.
 #pragma once
 
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "algorithm/ticks.h"
 #include "sluice/clock.h"
-#include "store/memory/live_limit.h"
-#include "store/memory/record.h"
+#include "store/memory/keyed_record.h"
+#include "store/memory/policy_record.h"
 #include "store/memory/slot_arena.h"
 #include "store/memory/spin_lock.h"
 
@@ -21,9 +22,17 @@ namespace sluice::store::memory {
 /// be stretched or shrunk to any number of slots in place, by two passes over memory: it is never copied elsewhere.
 /// The slots lie in a SlotArena, which has memory for them when they are first touched.
 ///
+/// A Record has a cell (the state), a hash, a key, and the numbers that made the cell; PolicyRecord and KeyedRecord are
+/// those that there are. Homes are at multiples of Record::kGroup, so that as many records lie in one cache line.
+///
 /// All functions but those that say otherwise need lock() held.
+template <typename Record>
 class alignas(64) Shard {
  public:
+  using Numbers = typename Record::Numbers;
+  using Key = typename Record::Key;
+  using Book = typename Record::Book;
+
   static constexpr std::uint32_t kNone = UINT32_MAX;
   /// Room behind the last home, for records that don't find a place before it.
   static constexpr std::uint32_t kTail = 96;
@@ -43,41 +52,73 @@ class alignas(64) Shard {
   Shard& operator=(const Shard&) = delete;
   ~Shard();
 
-  /// Once, before all else. `arena`, kept by the caller, has most_slots(capacity) for each shard; this is shard
-  /// `number`.
-  void init(SlotArena& arena, std::uint32_t number, std::uint32_t capacity, std::uint32_t seed) noexcept;
+  /// Once, before all else. `arena` and `book`, kept by the caller, have most_slots(capacity) for each shard, and what
+  /// records refer to; this is shard `number`.
+  void init(SlotArena& arena, const Book& book, std::uint32_t number, std::uint32_t capacity,
+            std::uint32_t seed) noexcept;
 
   void lock() { lock_.lock(); }
   void unlock() { lock_.unlock(); }
 
   /// Brings near where a hash would be. Needs no lock: it is a hint.
   void prefetch(std::uint32_t hash) const noexcept {
+    constexpr std::uint32_t a_line = (64 + sizeof(Record) - 1) / sizeof(Record);
     const std::uint32_t home = home_of(hash, slots());
     __builtin_prefetch(&slots_[home], 1);
-    __builtin_prefetch(&slots_[home + 1], 1);
-    __builtin_prefetch(&slots_[home + 2], 1);
-    __builtin_prefetch(&slots_[home + 3], 1);
+    __builtin_prefetch(&slots_[home + a_line], 1);
   }
 
-  /// The slot of (limit's id, key), or kNone. `hash` is that of both.
-  [[nodiscard]] std::uint32_t find(std::uint32_t hash, const LiveLimit& limit, const SlotKey& key) const noexcept {
+  /// The slot of a key (of the limit that the numbers are of), or kNone. `hash` is that of both.
+  [[nodiscard]] std::uint32_t find(std::uint32_t hash, const Numbers& numbers, const Key& key) const noexcept {
     for (std::uint32_t slot = home_of(hash, slots());; ++slot) {
       const Record& record = slots_[slot];
       if (record.is_empty() || record.hash > hash) return kNone;
-      if (record.hash != hash || record.key != key) continue;
-      if (record.limit == &limit || record.limit->id == limit.id) return slot;
+      if (record.hash == hash && record.is_of(numbers, key)) return slot;
     }
   }
   [[nodiscard]] Record& operator[](std::uint32_t slot) noexcept { return slots_[slot]; }
-  /// Turns a record's state into one of `limit`, if it was made by other numbers.
-  void bring_up_to_date(std::uint32_t slot, const LiveLimit& limit, std::int64_t instant) noexcept {
-    if (slots_[slot].limit != &limit) convert(slot, limit, instant);
+  /// Turns a record's cell into one of `numbers`, if it was made by others. Throws std::bad_alloc and changes nothing
+  /// when there is no memory for it.
+  void bring_up_to_date(std::uint32_t slot, const Numbers& numbers, std::int64_t instant) {
+    if (!slots_[slot].is_made_by(numbers)) convert(slot, numbers, instant);
+  }
+  /// Calls function(cell) of a record, which may change it, and keeps count of what cells own.
+  template <typename Function>
+  auto change(std::uint32_t slot, const Numbers& numbers, Function&& function) {
+    algorithm::Cell& cell = slots_[slot].cell;
+    const algorithm::CompiledLimit& compiled = Record::compiled_of(numbers);
+    const std::size_t before = compiled.memory(cell);
+    if constexpr (std::is_void_v<decltype(function(cell))>) {
+      function(cell);
+      account(before, compiled.memory(cell));
+    } else {
+      auto answer = function(cell);
+      account(before, compiled.memory(cell));
+      return answer;
+    }
+  }
+  /// After a change other than a charge: the record may go in `life_left`, if nothing else comes.
+  void note_life(std::int64_t life_left, Time now) noexcept {
+    if (life_left == algorithm::kNever) return;
+    soonest_ = life_left > 0 ? std::min(soonest_, now.steady + life_left) : INT64_MIN;
   }
 
-  /// Adds a key that find() does not know, whose state has `life_left` (see Record). A full shard drops another first:
-  /// one that equals a fresh one, or else the one nearest to that among some. Other records move.
-  void insert(std::uint32_t hash, const LiveLimit& limit, const SlotKey& key,
-              const algorithm::CompiledLimit::State& state, std::int64_t life_left, Time now) noexcept;
+  /// Adds a key that find() does not know and takes over its cell, which has `life_left`: how long until it equals one
+  /// never seen; algorithm::kNever: at no time. A full shard drops another key first: one that equals a fresh one, or
+  /// else the one nearest to that among some. Other records move.
+  void insert(std::uint32_t hash, const Numbers& numbers, const Key& key, const algorithm::Cell& cell,
+              std::int64_t life_left, Time now) noexcept;
+  /// Forgets a key. Other records move.
+  void erase(std::uint32_t slot) noexcept;
+  /// Forgets all keys.
+  void clear() noexcept;
+  /// Calls function(slot) for each record.
+  template <typename Function>
+  void for_each(Function&& function) {
+    for (std::uint32_t slot = 0; slot < used_end(); ++slot) {
+      if (!slots_[slot].is_empty()) function(slot);
+    }
+  }
 
   /// Looks through the shard, if anything can be expected, drops what equals a fresh key, and gives memory back.
   /// Returns how many slots it looked at.
@@ -89,16 +130,20 @@ class alignas(64) Shard {
   [[nodiscard]] std::uint64_t expired() const noexcept { return expired_.load(std::memory_order_relaxed); }
   /// Slots looked at or moved by insert() and clean(), for ever.
   [[nodiscard]] std::uint64_t work() const noexcept { return work_.load(std::memory_order_relaxed); }
+  /// Bytes that the cells own besides their slots.
+  [[nodiscard]] std::uint64_t owned() const noexcept { return owned_.load(std::memory_order_relaxed); }
 
  private:
-  /// The slots, tail not counted, for a number of records: five sixths full. It grows when nine tenths are full and
-  /// shrinks when less than half are.
-  [[nodiscard]] static constexpr std::uint32_t slots_for(std::uint32_t records) { return records + records / 5 + 4; }
+  /// The slots, tail not counted, for a number of records: two thirds full. It grows when four fifths are full and
+  /// shrinks when less than two fifths are.
+  [[nodiscard]] static constexpr std::uint32_t slots_for(std::uint32_t records) {
+    return (records + records / 2 + 5) / Record::kGroup * Record::kGroup;
+  }
   [[nodiscard]] bool is_full_with(std::uint32_t records) const noexcept {
-    return std::uint64_t{records} * 10 > std::uint64_t{slots()} * 9;
+    return std::uint64_t{records} * 5 > std::uint64_t{slots()} * 4;
   }
   [[nodiscard]] static std::uint32_t home_of(std::uint32_t hash, std::uint32_t slots) noexcept {
-    return static_cast<std::uint32_t>(std::uint64_t{hash} * slots >> 32U);
+    return static_cast<std::uint32_t>(std::uint64_t{hash} * (slots / Record::kGroup) >> 32U) * Record::kGroup;
   }
   [[nodiscard]] std::uint32_t slots() const noexcept { return slot_count_.load(std::memory_order_relaxed); }
   /// The first slot that is always empty, behind the tail.
@@ -106,9 +151,9 @@ class alignas(64) Shard {
   /// All records lie before this one.
   [[nodiscard]] std::uint32_t used_end() const noexcept { return std::min(end(), taken_); }
 
-  void convert(std::uint32_t slot, const LiveLimit& limit, std::int64_t instant) noexcept;
+  [[nodiscard]] std::int64_t life_left(const Record& record, Time now) const noexcept;
+  void convert(std::uint32_t slot, const Numbers& numbers, std::int64_t instant);
   [[nodiscard]] bool try_insert(const Record& record) noexcept;
-  void erase(std::uint32_t slot) noexcept;
   void drop(Record& record) noexcept;
   void evict_one(Time now) noexcept;
   void drop_fresh(Time now) noexcept;
@@ -116,7 +161,10 @@ class alignas(64) Shard {
   void take(std::uint32_t slots) noexcept;
   void shift_right(std::uint32_t from, std::uint32_t past, std::uint32_t by) noexcept;
   void give_back() noexcept;
-  [[nodiscard]] bool may_drop(Time now) const noexcept { return now.steady >= std::max(soonest_, rest_until_); }
+  // A rest that ends later than it can is of a clock that went back since.
+  [[nodiscard]] bool may_drop(Time now) const noexcept {
+    return now.steady >= soonest_ && (now.steady >= rest_until_ || rest_until_ - now.steady > kRest);
+  }
   [[nodiscard]] std::uint32_t draw(std::uint32_t below) noexcept;
 
   template <typename T, typename N>
@@ -125,9 +173,14 @@ class alignas(64) Shard {
                   std::memory_order_relaxed);
   }
 
+  // Both are unsigned, so that a difference may be below 0.
+  void account(std::size_t before, std::size_t after) noexcept {
+    if (before != after) bump(owned_, std::uint64_t{after} - before);
+  }
+
   SpinLock lock_;
   std::atomic<std::uint32_t> slot_count_{0};
-  Slots slots_;
+  Slots<Record> slots_;
   std::atomic<std::uint32_t> size_{0};
   std::uint32_t capacity_ = 0;
   std::int64_t soonest_ = algorithm::kNever;  // steady time before which no record may go
@@ -136,10 +189,15 @@ class alignas(64) Shard {
   std::uint32_t taken_ = 0;  // slots in the rows that are in use
 
   SlotArena* arena_ = nullptr;
+  const Book* book_ = nullptr;
   std::uint32_t number_ = 0;
   std::atomic<std::uint64_t> evicted_{0};
   std::atomic<std::uint64_t> expired_{0};
   std::atomic<std::uint64_t> work_{0};
+  std::atomic<std::uint64_t> owned_{0};
 };
+
+extern template class Shard<PolicyRecord>;
+extern template class Shard<KeyedRecord>;
 
 }  // namespace sluice::store::memory

@@ -2,7 +2,7 @@
 
 #include <sys/mman.h>
 
-#include <bit>
+#include <memory>
 #include <mutex>
 #include <new>
 
@@ -16,9 +16,9 @@ constexpr std::size_t kLeastForHugePages = 4 * kHugePage;
 
 }  // namespace
 
-SlotArena::SlotArena(std::uint32_t shards, std::uint32_t slots_per_shard) : shards_(shards) {
-  const std::size_t rows = (slots_per_shard + Slots::kRow - 1) / Slots::kRow;
-  const std::size_t size = rows * shards * Slots::kRowBytes;
+SlotArena::SlotArena(std::uint32_t shards, std::uint32_t rows_per_shard, std::size_t row_bytes)
+    : shards_(shards), row_bytes_(row_bytes) {
+  const std::size_t size = std::size_t{rows_per_shard} * shards * row_bytes;
   const bool huge = size >= kLeastForHugePages;
   block_ = huge ? kHugePage : kPage;
   const std::size_t blocks = (size + block_ - 1) / block_;
@@ -34,25 +34,25 @@ SlotArena::SlotArena(std::uint32_t shards, std::uint32_t slots_per_shard) : shar
 
 SlotArena::~SlotArena() { ::munmap(mapping_, mapping_size_); }
 
-Slots SlotArena::slots_of(std::uint32_t shard) const noexcept {
-  const auto row_shift = static_cast<std::uint32_t>(std::countr_zero(shards_ * Slots::kRowBytes));
-  return {base_ + shard * Slots::kRowBytes, row_shift};
-}
-
 void SlotArena::take(std::uint32_t shard, std::uint32_t from_row, std::uint32_t to_row) noexcept {
   const std::scoped_lock lock(lock_);
   for (std::uint32_t row = from_row; row < to_row; ++row) {
-    if (rows_in_use_[block_of(shard, row)]++ == 0) blocks_in_use_.fetch_add(1, std::memory_order_relaxed);
+    const Blocks blocks = blocks_of(shard, row);
+    for (std::size_t block = blocks.first; block <= blocks.last; ++block) {
+      if (rows_in_use_[block]++ == 0) blocks_in_use_.fetch_add(1, std::memory_order_relaxed);
+    }
   }
 }
 
 void SlotArena::give_up(std::uint32_t shard, std::uint32_t from_row, std::uint32_t to_row) noexcept {
   const std::scoped_lock lock(lock_);
   for (std::uint32_t row = from_row; row < to_row; ++row) {
-    const std::size_t block = block_of(shard, row);
-    if (--rows_in_use_[block] != 0) continue;
-    blocks_in_use_.fetch_sub(1, std::memory_order_relaxed);
-    ::madvise(base_ + block * block_, block_, MADV_DONTNEED);
+    const Blocks blocks = blocks_of(shard, row);
+    for (std::size_t block = blocks.first; block <= blocks.last; ++block) {
+      if (--rows_in_use_[block] != 0) continue;
+      blocks_in_use_.fetch_sub(1, std::memory_order_relaxed);
+      ::madvise(base_ + block * block_, block_, MADV_DONTNEED);
+    }
   }
 }
 

@@ -2,16 +2,17 @@
 #pragma once
 
 #include <atomic>
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 
-#include "store/memory/record.h"
 #include "store/memory/spin_lock.h"
 
 namespace sluice::store::memory {
 
-/// The slots of one shard, numbered from 0. A value.
+/// The slots of one shard, numbered from 0, each with a Record. A value.
+template <typename Record>
 class Slots {
  public:
   /// Slots in a row lie one after the other.
@@ -19,17 +20,16 @@ class Slots {
   static constexpr std::size_t kRowBytes = kRow * sizeof(Record);
 
   Slots() = default;
-  Slots(std::byte* first_row, std::uint32_t row_shift) : first_row_(first_row), row_shift_(row_shift) {}
+  Slots(std::byte* first_row, std::size_t row_distance) : first_row_(first_row), row_distance_(row_distance) {}
 
   [[nodiscard]] Record& operator[](std::uint32_t slot) const noexcept {
-    const std::size_t row = slot / kRow;
-    void* place = first_row_ + (row << row_shift_) + slot % kRow * sizeof(Record);
+    void* place = first_row_ + slot / kRow * row_distance_ + slot % kRow * sizeof(Record);
     return *static_cast<Record*>(place);
   }
 
  private:
   std::byte* first_row_ = nullptr;
-  std::uint32_t row_shift_ = 0;  // log2 of the distance between a shard's rows
+  std::size_t row_distance_ = 0;  // between a shard's rows
 };
 
 /// One range of address space for all shards: the first row of each, then the second row of each, and so on. As shards
@@ -39,16 +39,26 @@ class Slots {
 /// Memory is taken when touched, and given back by blocks in which no row is in use.
 class SlotArena {
  public:
-  /// Throws std::bad_alloc when there is no address space for it. `shards`: a power of two.
-  SlotArena(std::uint32_t shards, std::uint32_t slots_per_shard);
+  /// `rows_per_shard` rows of `row_bytes`. Throws std::bad_alloc when there is no address space for it.
+  SlotArena(std::uint32_t shards, std::uint32_t rows_per_shard, std::size_t row_bytes);
   ~SlotArena();
   SlotArena(const SlotArena&) = delete;
   SlotArena& operator=(const SlotArena&) = delete;
 
-  [[nodiscard]] Slots slots_of(std::uint32_t shard) const noexcept;
+  template <typename Record>
+  [[nodiscard]] Slots<Record> slots_of(std::uint32_t shard) const noexcept {
+    assert(row_bytes_ == Slots<Record>::kRowBytes);
+    return {base_ + shard * row_bytes_, shards_ * row_bytes_};
+  }
 
-  /// Says that a shard uses rows [from, to) from now on, or no longer. Rows that are given up must hold empty slots;
-  /// rows taken do. Thread-safe.
+  /// Rows that hold so many slots of a Record.
+  template <typename Record>
+  [[nodiscard]] static constexpr std::uint32_t rows_for(std::uint32_t slots) noexcept {
+    return (slots + Slots<Record>::kRow - 1) / Slots<Record>::kRow;
+  }
+
+  /// Says that a shard uses rows [from, to) from now on, or no longer. Rows that are given up must hold empty slots
+  /// (bytes of zero, or what the shard takes for such); rows taken do. Thread-safe.
   void take(std::uint32_t shard, std::uint32_t from_row, std::uint32_t to_row) noexcept;
   void give_up(std::uint32_t shard, std::uint32_t from_row, std::uint32_t to_row) noexcept;
 
@@ -56,11 +66,18 @@ class SlotArena {
   [[nodiscard]] std::size_t bytes() const noexcept { return blocks_in_use_.load(std::memory_order_relaxed) * block_; }
 
  private:
-  [[nodiscard]] std::size_t block_of(std::uint32_t shard, std::uint32_t row) const noexcept {
-    return (std::size_t{row} * shards_ + shard) * Slots::kRowBytes / block_;
+  // A row of which block reaches into? Rows may lie across two, when their size is no power of two.
+  struct Blocks {
+    std::size_t first = 0;
+    std::size_t last = 0;
+  };
+  [[nodiscard]] Blocks blocks_of(std::uint32_t shard, std::uint32_t row) const noexcept {
+    const std::size_t begin = (std::size_t{row} * shards_ + shard) * row_bytes_;
+    return {begin / block_, (begin + row_bytes_ - 1) / block_};
   }
 
   std::uint32_t shards_;
+  std::size_t row_bytes_;
   std::size_t block_;
   std::byte* base_ = nullptr;
   void* mapping_ = nullptr;

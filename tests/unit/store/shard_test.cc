@@ -15,28 +15,35 @@ namespace sluice::store::memory {
 namespace {
 
 using namespace store::testing;  // NOLINT(google-build-using-namespace)
-using algorithm::CompiledLimit;
+using algorithm::Cell;
+using PolicyShard = Shard<PolicyRecord>;
 using std::chrono::seconds;
+
+using PolicySlots = Slots<PolicyRecord>;
+using KeyedSlots = Slots<KeyedRecord>;
 
 class ShardTest : public ::testing::Test {
  protected:
-  explicit ShardTest(std::uint32_t capacity = 4'000) : arena_(1, Shard::most_slots(capacity)) {
-    shard_.init(arena_, 0, capacity, 7);
+  explicit ShardTest(std::uint32_t capacity = 4'000)
+      : arena_(1, SlotArena::rows_for<PolicyRecord>(PolicyShard::most_slots(capacity)), PolicySlots::kRowBytes) {
+    shard_.init(arena_, book_, 0, capacity, 7);
   }
 
   /// A spent state that lasts `life`, told apart by the amount.
   void insert(std::uint32_t hash, const std::string& key, std::int64_t life = 1'000 * kSecond) {
-    const CompiledLimit::State state{static_cast<std::uint64_t>(life), 0, now_};
-    shard_.insert(hash, *limit_, SlotKey(key), state, life, at(now_));
+    Cell cell;
+    limit_->compiled.take(cell, now_, static_cast<std::uint64_t>(life) / 1'000);
+    shard_.insert(hash, *limit_, SlotKey(key), cell, life, at(now_));
   }
   [[nodiscard]] bool holds(std::uint32_t hash, const std::string& key) {
     const std::uint32_t slot = shard_.find(hash, *limit_, SlotKey(key));
-    return slot != Shard::kNone && shard_[slot].key == SlotKey(key) && shard_[slot].hash == hash;
+    return slot != PolicyShard::kNone && shard_[slot].key == SlotKey(key) && shard_[slot].hash == hash;
   }
 
   std::int64_t now_ = kStart;
+  PolicyRecord::Book book_;
   SlotArena arena_;
-  Shard shard_;
+  PolicyShard shard_;
   // One token a second in whole ns: a missing token lasts a second.
   CountedLimit counted_ = counted("shard_test", token_bucket(1, std::chrono::nanoseconds(1'000), 1'000'000'000));
   const LiveLimit* limit_ = LiveLimit::of(counted_);
@@ -131,7 +138,7 @@ TEST_F(ShardTest, GrowsAndShrinksInPlace) {
   }
   EXPECT_EQ(shard_.size(), 4'000U);
   for (std::size_t i = 0; i < hashes.size(); ++i) ASSERT_TRUE(holds(hashes[i], std::to_string(i))) << i;
-  EXPECT_LE(arena_.bytes(), 4'000U * sizeof(Record) * 5 / 4 + 8'192);
+  EXPECT_LE(arena_.bytes(), 4'000U * sizeof(PolicyRecord) * 3 / 2 + 8'192);
   now_ += kSecond;
   static_cast<void>(shard_.clean(at(now_)));
   EXPECT_EQ(shard_.size(), 40U);
@@ -141,28 +148,49 @@ TEST_F(ShardTest, GrowsAndShrinksInPlace) {
 
 TEST(SlotArena, GivesBlocksBackWhenNoRowOfThemIsInUse) {
   constexpr std::uint32_t kShards = 16;
-  SlotArena arena(kShards, 160);  // a layer of rows is four pages
+  SlotArena arena(kShards, 10, KeyedSlots::kRowBytes);  // a layer of rows is two pages
   EXPECT_EQ(arena.bytes(), 0U);
   for (std::uint32_t shard = 0; shard < kShards; ++shard) arena.take(shard, 0, 2);
-  EXPECT_EQ(arena.bytes(), 2 * kShards * Slots::kRowBytes);
-  arena.slots_of(5)[17].hash = 99;
-  EXPECT_EQ(arena.slots_of(5)[17].hash, 99U);
+  EXPECT_EQ(arena.bytes(), 2 * kShards * KeyedSlots::kRowBytes);
+  const auto slots = arena.slots_of<KeyedRecord>(5);
+  slots[17].hash = 99;
+  EXPECT_EQ(slots[17].hash, 99U);
   for (std::uint32_t shard = 0; shard < kShards; ++shard) arena.give_up(shard, 1, 2);
-  EXPECT_EQ(arena.bytes(), kShards * Slots::kRowBytes);
-  EXPECT_EQ(arena.slots_of(5)[17].hash, 0U);  // fresh memory
+  EXPECT_EQ(arena.bytes(), kShards * KeyedSlots::kRowBytes);
+  EXPECT_EQ(slots[17].hash, 0U);  // fresh memory
 }
 
-TEST(SlotArena, SlotsDoNotOverlap) {
+TEST(SlotArena, RowsMayLieAcrossBlocks) {
+  constexpr std::uint32_t kShards = 16;  // a row is 768 bytes, so the sixth lies in the first page and the second
+  SlotArena arena(kShards, 10, PolicySlots::kRowBytes);
+  arena.take(5, 0, 1);
+  EXPECT_EQ(arena.bytes(), 2U * 4'096);
+  arena.take(0, 0, 1);
+  arena.give_up(5, 0, 1);
+  EXPECT_EQ(arena.bytes(), 4'096U);
+  arena.give_up(0, 0, 1);
+  EXPECT_EQ(arena.bytes(), 0U);
+}
+
+template <typename Record>
+void expect_no_overlap() {
   constexpr std::uint32_t kShards = 8;
-  SlotArena arena(kShards, 100);
+  SlotArena arena(kShards, SlotArena::rows_for<Record>(100), Slots<Record>::kRowBytes);
   for (std::uint32_t shard = 0; shard < kShards; ++shard) {
-    for (std::uint32_t slot = 0; slot < 100; ++slot) arena.slots_of(shard)[slot].hash = shard * 100 + slot + 1;
+    for (std::uint32_t slot = 0; slot < 100; ++slot) {
+      arena.slots_of<Record>(shard)[slot].hash = shard * 100 + slot + 1;
+    }
   }
   for (std::uint32_t shard = 0; shard < kShards; ++shard) {
     for (std::uint32_t slot = 0; slot < 100; ++slot) {
-      ASSERT_EQ(arena.slots_of(shard)[slot].hash, shard * 100 + slot + 1);
+      ASSERT_EQ(arena.slots_of<Record>(shard)[slot].hash, shard * 100 + slot + 1);
     }
   }
+}
+
+TEST(SlotArena, SlotsDoNotOverlap) {
+  expect_no_overlap<PolicyRecord>();
+  expect_no_overlap<KeyedRecord>();
 }
 
 }  // namespace

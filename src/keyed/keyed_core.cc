@@ -1,0 +1,355 @@
+#include "sluice/internal/keyed_core.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cassert>
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "algorithm/calendar.h"
+#include "algorithm/cell.h"
+#include "algorithm/compiled_limit.h"
+#include "algorithm/require_valid.h"
+#include "store/memory/key_hash.h"
+#include "store/memory/keyed_record.h"
+#include "store/memory/shard.h"
+#include "store/memory/table.h"
+
+namespace sluice::internal {
+
+namespace {
+
+using algorithm::Cell;
+using algorithm::CompiledLimit;
+using algorithm::Outcome;
+using algorithm::View;
+using store::memory::Generation;
+using store::memory::KeyedRecord;
+using store::memory::KeyHash;
+using store::memory::ShortKey;
+using Shard = store::memory::Shard<KeyedRecord>;
+using Table = store::memory::Table<KeyedRecord>;
+
+CompiledLimit compiled(const Limit& limit) {
+  algorithm::require_valid(limit);
+  auto made = CompiledLimit::compile(limit, algorithm::Tick::nanosecond, &algorithm::open_calendar);
+  if (!made) throw std::invalid_argument("sluice: " + made.error().message);
+  return *std::move(made);
+}
+
+std::uint64_t checked(std::uint64_t max_keys) {
+  if (max_keys >= 1 && max_keys <= Table::kMostKeys) return max_keys;
+  throw std::invalid_argument("sluice: max_keys: must be 1 … " + std::to_string(Table::kMostKeys) + ", is " +
+                              std::to_string(max_keys));
+}
+
+// Far from the ends of what the algorithms can reckon with, by more than any of the table's own waits.
+constexpr std::int64_t kLatestNow = algorithm::kLatest - (std::int64_t{1} << 34U);
+
+std::int64_t instant_of(const CompiledLimit& limit, Time now) {
+  return std::clamp(limit.instant(now), -kLatestNow, kLatestNow);
+}
+
+template <typename Clock>
+std::int64_t nanoseconds_now() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+// Each call reads which generation of the numbers is current with its shard locked. So whoever has published a
+// generation and then locked a shard knows that nobody goes by an older one in it.
+//
+// In the table there is one clock, that of the present numbers.
+struct KeyedCore::State {
+  State(const Limit& of, std::uint64_t max_keys) : algorithm(of.algorithm), table(checked(max_keys), book) {
+    add(of, compiled(of), 0);
+  }
+
+  struct Numbered : Generation {
+    Limit numbers;
+    std::uint64_t since = 0;  // the how-manyth set_limit made it current last
+  };
+
+  void add(const Limit& numbers, CompiledLimit&& limit, std::uint32_t index) {
+    generations[index] = std::make_unique<Numbered>(Numbered{{std::move(limit), index}, numbers, 0});
+    book[index] = generations[index].get();
+    publish(index);
+  }
+  void publish(std::uint32_t index) {
+    generations[index]->since = ++changes;
+    current.store(generations[index].get(), std::memory_order_release);
+  }
+
+  template <typename Function>
+  void for_each_record(Function function) {
+    for (std::uint32_t i = 0; i < table.shards(); ++i) {
+      Shard& shard = table.shard(i);
+      const std::scoped_lock lock(shard);
+      shard.for_each([&](std::uint32_t slot) { function(shard, slot); });
+    }
+  }
+  std::uint32_t free_index(Time now);
+
+  const Algorithm algorithm;
+  KeyedRecord::Book book{};
+  std::atomic<const Generation*> current{nullptr};
+  std::atomic<std::uint64_t> leases{0};  // ids given out
+  std::mutex setting;                    // guards the rest, but the table
+  std::uint64_t changes = 0;
+  std::array<std::unique_ptr<Numbered>, KeyedRecord::kGenerations> generations;
+  Table table;  // its records refer to generations, so it goes first
+};
+
+namespace {
+
+// One call about one key: finds its shard, and its record under the lock.
+class Access {
+ public:
+  Access(const Table& table, const KeyHash::Spot& spot)
+      : hash_(static_cast<std::uint32_t>(spot.place)),
+        key_(spot.key),
+        shard_(table.shard(table.shard_number(spot.place))) {
+    shard_.prefetch(hash_);  // the lock's fence would keep the load from starting before it
+    shard_.lock();
+  }
+  Access(const Access&) = delete;
+  Access& operator=(const Access&) = delete;
+  ~Access() { shard_.unlock(); }
+
+  // Once, before all else. Throws std::bad_alloc and changes nothing when a state of older numbers needs memory.
+  void find(const std::atomic<const Generation*>& current, Time now) {
+    numbers_ = current.load(std::memory_order_acquire);
+    now_ = instant_of(numbers_->compiled, now);
+    slot_ = shard_.find(hash_, *numbers_, key_);
+    if (slot_ != Shard::kNone) shard_.bring_up_to_date(slot_, *numbers_, now_);
+  }
+  [[nodiscard]] const CompiledLimit& limit() const { return numbers_->compiled; }
+  [[nodiscard]] std::int64_t now() const { return now_; }
+  [[nodiscard]] Time table_now() const { return {now_, now_}; }
+  [[nodiscard]] bool found() const { return slot_ != Shard::kNone; }
+  [[nodiscard]] Cell cell() const { return found() ? shard_[slot_].cell : Cell(); }
+
+  // Calls function(cell), which answers an Outcome, and keeps a key that is no longer as never seen.
+  template <typename Function>
+  Outcome charge(Function&& function) {
+    if (found()) return shard_.change(slot_, *numbers_, function);
+    Cell fresh;
+    const Outcome outcome = function(fresh);
+    if (!fresh.is_fresh()) shard_.insert(hash_, *numbers_, key_, fresh, outcome.view.reset_after, table_now());
+    return outcome;
+  }
+  // The same for changes after which a key may go sooner than before.
+  template <typename Function>
+  Decision change(Function&& function) {
+    const Outcome outcome = charge([&](Cell& changed) {
+      function(changed);
+      return Outcome{{}, limit().view(changed, now_)};
+    });
+    if (found()) shard_.note_life(outcome.view.reset_after, table_now());
+    return algorithm::decision_of(outcome);
+  }
+  void erase() { shard_.erase(slot_); }
+
+ private:
+  std::uint32_t hash_;
+  ShortKey key_;
+  Shard& shard_;
+  const Generation* numbers_ = nullptr;
+  std::int64_t now_ = 0;
+  std::uint32_t slot_ = Shard::kNone;
+};
+
+KeyHash::Spot spot_of(const KeyedCore::KeyId& key) { return {key.place, std::bit_cast<ShortKey>(key.bytes)}; }
+
+}  // namespace
+
+KeyedCore::KeyedCore(const Limit& limit, std::uint64_t max_keys) : state_(std::make_unique<State>(limit, max_keys)) {}
+KeyedCore::~KeyedCore() = default;
+
+Decision KeyedCore::try_acquire(std::string_view key, std::uint64_t cost, Time now) {
+  State& state = *state_;
+  Outcome outcome;
+  Time table_now;
+  {
+    Access access(state.table, state.table.hash().spot(key));
+    access.find(state.current, now);
+    table_now = access.table_now();
+    outcome = access.charge([&](Cell& cell) { return access.limit().decide(cell, access.now(), cost); });
+  }
+  state.table.clean(table_now);
+  return algorithm::decision_of(outcome);
+}
+
+void KeyedCore::try_acquire_many(std::span<const std::string_view> keys, std::span<const std::uint64_t> costs,
+                                 std::span<Decision> decisions, Time now) {
+  assert(decisions.size() == keys.size() && (costs.empty() || costs.size() == keys.size()));
+  constexpr std::size_t kBatch = 32;
+  State& state = *state_;
+  std::array<KeyHash::Spot, kBatch> spots;
+  for (std::size_t begin = 0; begin < keys.size(); begin += kBatch) {
+    const std::size_t count = std::min(kBatch, keys.size() - begin);
+    for (std::size_t i = 0; i < count; ++i) {
+      spots[i] = state.table.hash().spot(keys[begin + i]);
+      state.table.shard(state.table.shard_number(spots[i].place)).prefetch(static_cast<std::uint32_t>(spots[i].place));
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::uint64_t cost = costs.empty() ? 1 : costs[begin + i];
+      Time table_now;
+      {
+        Access access(state.table, spots[i]);
+        access.find(state.current, now);
+        table_now = access.table_now();
+        decisions[begin + i] = algorithm::decision_of(
+            access.charge([&](Cell& cell) { return access.limit().decide(cell, access.now(), cost); }));
+      }
+      state.table.clean(table_now);
+    }
+  }
+}
+
+Decision KeyedCore::peek(std::string_view key, std::uint64_t cost, Time now) const {
+  Access access(state_->table, state_->table.hash().spot(key));
+  access.find(state_->current, now);
+  return algorithm::decision_of(access.limit().peek(access.cell(), access.now(), cost));
+}
+
+Granted KeyedCore::acquire_up_to(std::string_view key, std::uint64_t most, Time now) {
+  Access access(state_->table, state_->table.hash().spot(key));
+  access.find(state_->current, now);
+  const std::uint64_t cost = std::min(most, access.limit().view(access.cell(), access.now()).remaining);
+  return {cost, algorithm::decision_of(
+                    access.charge([&](Cell& cell) { return access.limit().decide(cell, access.now(), cost); }))};
+}
+
+Decision KeyedCore::refund(std::string_view key, std::uint64_t cost, Time now, std::optional<Time> charged) {
+  Access access(state_->table, state_->table.hash().spot(key));
+  access.find(state_->current, now);
+  const auto at = charged ? std::optional(instant_of(access.limit(), *charged)) : std::nullopt;
+  return access.change([&](Cell& cell) { access.limit().refund(cell, access.now(), cost, at); });
+}
+
+Decision KeyedCore::settle(std::string_view key, std::uint64_t reserved, std::uint64_t actual, Time now,
+                           std::optional<Time> charged) {
+  Access access(state_->table, state_->table.hash().spot(key));
+  access.find(state_->current, now);
+  const auto at = charged ? std::optional(instant_of(access.limit(), *charged)) : std::nullopt;
+  return access.change([&](Cell& cell) { access.limit().settle(cell, access.now(), reserved, actual, at); });
+}
+
+Decision KeyedCore::penalize(std::string_view key, std::uint64_t cost, Time now) {
+  Access access(state_->table, state_->table.hash().spot(key));
+  access.find(state_->current, now);
+  return access.change([&](Cell& cell) { access.limit().penalize(cell, access.now(), cost); });
+}
+
+Decision KeyedCore::reset(std::string_view key, Time now) {
+  Access access(state_->table, state_->table.hash().spot(key));
+  access.find(state_->current, now);
+  if (access.found()) access.erase();
+  return algorithm::decision_of({}, access.limit().view(Cell(), access.now()));
+}
+
+KeyedCore::Leased KeyedCore::acquire_lease(std::string_view key, std::uint64_t cost, Time now) {
+  State& state = *state_;
+  const KeyHash::Spot spot = state.table.hash().spot(key);
+  Leased leased{.decision{}, .id = 0, .key = {spot.place, std::bit_cast<std::array<std::uint32_t, 3>>(spot.key)}};
+  Time table_now;
+  {
+    Access access(state.table, spot);
+    access.find(state.current, now);
+    table_now = access.table_now();
+    const CompiledLimit& limit = access.limit();
+    leased.decision = algorithm::decision_of(access.charge([&](Cell& cell) {
+      const algorithm::Verdict verdict = limit.judge(cell, access.now(), cost);
+      if (verdict.fits && cost != 0) {
+        // Ids grow as they are given out under the lock, so those of one key are in order.
+        const std::uint64_t before = state.leases.fetch_add(1, std::memory_order_relaxed);
+        leased.id = limit.take_lease(cell, access.now(), cost, before);
+      }
+      return Outcome{verdict, limit.view(cell, access.now())};
+    }));
+  }
+  state.table.clean(table_now);
+  return leased;
+}
+
+bool KeyedCore::release(std::string_view key, std::uint64_t id, Time now) noexcept {
+  const KeyHash::Spot spot = state_->table.hash().spot(key);
+  return release({spot.place, std::bit_cast<std::array<std::uint32_t, 3>>(spot.key)}, id, now);
+}
+
+bool KeyedCore::release(const KeyId& key, std::uint64_t id, Time now) noexcept {
+  // Leases own their memory elsewhere whatever the numbers, so nothing here needs any.
+  Access access(state_->table, spot_of(key));
+  access.find(state_->current, now);
+  if (!access.found()) return false;
+  bool held = false;
+  const Outcome outcome = access.charge([&](Cell& cell) {
+    held = access.limit().release(cell, access.now(), id);
+    return Outcome{{}, access.limit().view(cell, access.now())};
+  });
+  if (outcome.view.reset_after == 0) access.erase();
+  return held;
+}
+
+void KeyedCore::set_limit(const Limit& limit, Time now) {
+  CompiledLimit next = compiled(limit);
+  State& state = *state_;
+  assert(limit.algorithm == state.algorithm);
+  const std::scoped_lock lock(state.setting);
+  const bool other_clock = next.uses_utc() != state.current.load(std::memory_order_relaxed)->compiled.uses_utc();
+  const auto same =
+      std::ranges::find_if(state.generations, [&](const auto& one) { return one != nullptr && one->numbers == limit; });
+  if (same != state.generations.end()) {
+    state.publish((*same)->index);
+  } else {
+    state.add(limit, std::move(next), state.free_index(now));
+  }
+  if (!other_clock) return;
+  // All begin anew by the other clock, and those that nobody asks for would never be over by it.
+  const Generation& numbers = *state.current.load(std::memory_order_relaxed);
+  const std::int64_t at = instant_of(numbers.compiled, now);
+  state.for_each_record([&](Shard& shard, std::uint32_t slot) { shard.bring_up_to_date(slot, numbers, at); });
+}
+
+// An index that no record has, and that nobody goes by.
+std::uint32_t KeyedCore::State::free_index(Time now) {
+  const Generation& present = *current.load(std::memory_order_relaxed);
+  const auto older = [&](const auto& a, const auto& b) {
+    if (a == nullptr || b == nullptr) return a == nullptr && b != nullptr;
+    return a->since < b->since;
+  };
+  const auto oldest = std::ranges::min_element(generations, older);
+  const auto index = static_cast<std::uint32_t>(oldest - generations.begin());
+  if (*oldest == nullptr) return index;
+  const std::int64_t at = instant_of(present.compiled, now);
+  for_each_record([&](Shard& shard, std::uint32_t slot) {
+    if (shard[slot].is_made_by(**oldest)) shard.bring_up_to_date(slot, present, at);
+  });
+  return index;
+}
+
+KeyedFigures KeyedCore::figures() const noexcept {
+  const store::memory::TableFigures sum = state_->table.figures();
+  return {.keys = sum.keys,
+          .evicted = sum.evicted,
+          .expired = sum.expired,
+          .bytes = sum.bytes + sizeof(State),
+          .work = sum.work};
+}
+
+Time KeyedCore::machine_now() const noexcept {
+  const bool utc = state_->algorithm == Algorithm::sliding_window || state_->algorithm == Algorithm::fixed_window;
+  const bool steady = state_->algorithm != Algorithm::sliding_window;
+  return {.steady = steady ? nanoseconds_now<std::chrono::steady_clock>() : 0,
+          .utc = utc ? nanoseconds_now<std::chrono::system_clock>() : 0};
+}
+
+}  // namespace sluice::internal

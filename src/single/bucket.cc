@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <mutex>
-#include <optional>
 #include <stdexcept>
 #include <utility>
 
@@ -67,8 +66,8 @@ struct Bucket::Exact final : waiting::Account {
   std::mutex mutex;
   algorithm::TokenBucket tokens;
   algorithm::LeakyBucket queue;
-  State state;                   // when the word is `elsewhere`
-  std::uint64_t generation = 0;  // of the slot written last
+  State state;          // when the word is `elsewhere`
+  Uint128 highest = 0;  // value of a word so far, and one more
   waiting::Queue waits;
 };
 
@@ -86,8 +85,8 @@ Decision Bucket::exact(std::int64_t now, Change change) noexcept {
   for (;;) {
     const std::uint64_t word = word_.load(std::memory_order_acquire);
     const bool elsewhere = word == kElsewhere;
-    const std::uint32_t index = in_use_.load(std::memory_order_relaxed);
-    const Slot& slot = slots_[index];
+    const std::uint64_t version = version_.load(std::memory_order_relaxed);
+    const Slot& slot = slots_[version % 2];
     const std::int64_t origin = slot.origin.load(std::memory_order_relaxed);
     const std::uint64_t c = slot.c.load(std::memory_order_relaxed);
     const std::uint64_t start = slot.start.load(std::memory_order_relaxed);
@@ -117,22 +116,19 @@ Decision Bucket::exact(std::int64_t now, Change change) noexcept {
     const bool fits = state.missing_high == 0 && state.missing_low <= kMostMissing &&
                       exact_->tokens.parts_when_full() <= kMostMissing;
     std::uint64_t next = kElsewhere;
-    std::optional<std::uint32_t> next_index;
+    bool next_slot = false;
+    if (!elsewhere) exact_->highest = std::max({exact_->highest, Uint128{full_at} + 1, reading_at(at) + 1});
     if (fits && !elsewhere && !renumbered &&
         algorithm::ticks_between(origin, at) <= slot.horizon.load(std::memory_order_relaxed)) {
       next = (word & ~kValueMask) | (static_cast<std::uint64_t>(reading_at(at)) + state.missing_low);
     } else if (fits) {
       // Readings go on from the highest value so far, so that no word of the new generation equals an older one; from 0
-      // when there is no room, or none was in use.
-      std::uint64_t new_start = 0;
-      if (!elsewhere) {
-        const Uint128 highest = std::max<Uint128>(full_at, reading_at(at)) + 1;
-        if (highest < kMostMissing) new_start = static_cast<std::uint64_t>(highest);
-      }
-      next_index = index ^ 1U;
-      Slot& fresh = slots_[*next_index];
-      exact_->generation = (exact_->generation + 1) % kGenerations;
-      const std::uint64_t generation = exact_->generation << kValueBits;
+      // when there is no room.
+      if (exact_->highest >= kMostMissing) exact_->highest = 0;
+      const auto new_start = static_cast<std::uint64_t>(exact_->highest);
+      next_slot = true;
+      Slot& fresh = slots_[(version + 1) % 2];
+      const std::uint64_t generation = (version + 1) % kGenerations << kValueBits;
       const std::uint64_t new_c = exact_->tokens.parts_per_tick();
       fresh.generation.store(kNone, std::memory_order_release);
       fresh.origin.store(at, std::memory_order_release);
@@ -146,9 +142,10 @@ Decision Bucket::exact(std::int64_t now, Change change) noexcept {
       next = generation | (new_start + state.missing_low);
     }
     exact_->state = state;
+    SLUICE_SYNC_POINT("bucket.exact.swap");
     std::uint64_t expected = word;
     if (word_.compare_exchange_strong(expected, next, std::memory_order_acq_rel)) {
-      if (next_index) in_use_.store(*next_index, std::memory_order_release);
+      if (next_slot) version_.store(version + 1, std::memory_order_release);
       return decision;
     }
     exact_->tokens = old_tokens;  // somebody was charged in between: once more, from the state after that

@@ -14,6 +14,7 @@
 #include "sluice/decision.h"
 #include "sluice/internal/counter_clock.h"
 #include "sluice/internal/export.h"
+#include "sluice/internal/sync_point.h"
 #include "sluice/internal/waits.h"
 #include "sluice/reservation.h"
 #include "sluice/verbs.h"
@@ -29,7 +30,9 @@ namespace sluice::internal {
 // has a generation, and so has the word, in its upper bits: a word and a slot of different generations don't belong
 // together, and a compare-exchange on a word of an older generation fails. A reader loads a slot's generation, then its
 // numbers, then the word; as a slot is written only when the word has gone on to another generation, a match proves
-// that the numbers are whole.
+// that the numbers are whole. Generations come round again, the count of them, version_, does not: it is looked at
+// before and after. A word comes again only if a thread was held up before its compare-exchange while 62 slots were
+// taken into use and readings ran out of bits and began at 0 anew.
 //
 // Whatever doesn't fit the word (a bucket or a debt of more than 2^56 parts, a clock that ran out of bits, new numbers)
 // goes through exact(), under a mutex: it answers by the algorithms in src/algorithm and, where it can, writes the word
@@ -141,7 +144,8 @@ class SLUICE_API Bucket {
   };
 
   [[nodiscard]] Look look(std::int64_t now) const noexcept {
-    const Slot& slot = slots_[in_use_.load(std::memory_order_acquire)];
+    const std::uint64_t version = version_.load(std::memory_order_acquire);
+    const Slot& slot = slots_[version % 2];
     Look look;
     const std::uint64_t generation = slot.generation.load(std::memory_order_acquire);
     const std::uint64_t elapsed =
@@ -152,8 +156,10 @@ class SLUICE_API Bucket {
     look.p = slot.p.load(std::memory_order_acquire);
     look.burst = slot.burst.load(std::memory_order_acquire);
     look.capacity = slot.capacity.load(std::memory_order_acquire);
+    SLUICE_SYNC_POINT("bucket.look");
     look.word = word_.load(std::memory_order_acquire);
-    look.fits_word = (look.word ^ generation) <= kValueMask && elapsed <= horizon;
+    look.fits_word = (look.word ^ generation) <= kValueMask && elapsed <= horizon &&
+                     version_.load(std::memory_order_relaxed) == version;
     // Of one generation, words compare like values.
     look.full_at = std::max(look.word, generation + reading);
     look.missing = look.full_at - (generation + reading);
@@ -161,6 +167,7 @@ class SLUICE_API Bucket {
   }
 
   bool swap(const Look& look, std::uint64_t cost) noexcept {
+    SLUICE_SYNC_POINT("bucket.swap");
     std::uint64_t expected = look.word;
     return word_.compare_exchange_weak(expected, look.full_at + cost * look.p, std::memory_order_acq_rel,
                                        std::memory_order_relaxed);
@@ -191,12 +198,13 @@ class SLUICE_API Bucket {
   [[nodiscard]] Decision exact_peek(std::uint64_t cost, std::int64_t now) const noexcept;
   Granted exact_acquire_up_to(std::uint64_t most, std::int64_t now) noexcept;
 
-  alignas(64) std::atomic<std::uint64_t> word_{kElsewhere};
-  static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+  // The word alone in its cache line: all else is read by every thread and stays in each one's cache.
   std::unique_ptr<Exact> exact_;
-  std::atomic<std::uint32_t> in_use_{0};
+  std::atomic<std::uint64_t> version_{0};  // times that a slot was taken into use; slots_[version_ % 2] is
   const Kind kind_;
   std::array<Slot, 2> slots_;
+  alignas(64) std::atomic<std::uint64_t> word_{kElsewhere};
+  static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 };
 
 }  // namespace sluice::internal

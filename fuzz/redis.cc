@@ -39,8 +39,12 @@ class Harness final : private Client::Owner {
     client_.received("+OK\r\n", kStart);
     FuzzedCheck first(bucket_, window_);
     FuzzedCheck second(bucket_, window_);
+    FuzzedCheck third(bucket_, window_);
     submit(first);
-    submit(second);
+    client_.flush(kStart);
+    submit(second);  // together with the third, as the first has left
+    submit(third);
+    client_.flush(kStart);
     while (!bytes.empty()) {
       client_.received(bytes.substr(0, piece), kStart);
       bytes.remove_prefix(std::min(piece, bytes.size()));
@@ -48,40 +52,33 @@ class Harness final : private Client::Owner {
     client_.wake(kStart + 1'000'000'000);
     client_.closed(kStart + 1'000'000'000);
     // Answered or failed: never forgotten.
-    if (first.completed != 1 || second.completed != 1) std::abort();
+    if (first.completed != 1 || second.completed != 1 || third.completed != 1) std::abort();
   }
 
  private:
   void submit(FuzzedCheck& check) {
-    Call& call = client_.new_call();
-    call.limits = {bucket_limit_, window_limit_};
-    write_check(call.text, "sluice:", check.charges, call.limits, Time{});
-    call.check = &check;
-    if (client_.submit(call, kStart) != Failure::none) std::abort();
-  }
-  Failure read(Call& call, const redisReply& reply) override {
-    if (call.is_probe) return Failure::server_error;
-    const Failure failure = read_check(reply, call.limits, *call.check);
-    if (failure == Failure::none) {
-      for (const Decision& decision : call.check->decisions) {
-        if (decision.remaining > decision.limit) std::abort();
-      }
-    }
-    return failure;
+    const std::shared_ptr<const RedisLimit> limits[] = {bucket_limit_, window_limit_};
+    if (client_.submit(check, limits, Time{}, kStart) != Failure::none) std::abort();
   }
   void done(Check& check, Failure failure) override {
     check.failure = failure;
+    if (failure == Failure::none) {
+      for (const Decision& decision : check.decisions) {
+        if (decision.remaining > decision.limit) std::abort();
+      }
+    }
     check.complete();
   }
-  void write_probe(Call& call) override { call.text = {"$1\r\n0\r\n", 1}; }
-  void state_changed(bool /*up*/, Failure /*reason*/, std::string_view /*detail*/) override {}
+  void bad_key(Failure /*failure*/, std::string_view /*words*/) override {}
+  void call_sent() override {}
 
   const CountedLimit bucket_{.numbers = {.rate = 10, .burst = 30}, .identity = "b"};
   const CountedLimit window_{.numbers = {.algorithm = Algorithm::fixed_window, .rate = 5}, .identity = "w"};
   const std::shared_ptr<const RedisLimit> bucket_limit_ = *RedisLimit::compile(bucket_.numbers);
   const std::shared_ptr<const RedisLimit> window_limit_ = *RedisLimit::compile(window_.numbers);
   const Endpoint endpoint_;
-  Client client_{endpoint_, check_script(), {}, *this};
+  Node node_{{}, [](bool /*up*/, Failure /*reason*/, std::string_view /*detail*/) {}};
+  Client client_{endpoint_, check_script(), {}, node_, *this};
 };
 
 }  // namespace

@@ -42,6 +42,8 @@ constexpr std::array<Exposed, kCounters> kExposed = {{
     {Counter::override_denied, "sluice_override_decisions_total", "verdict", "denied", ""},
     {Counter::store_checks, "sluice_store_checks_total", "", "",
      "Requests put to the shared store; none while it is not asked after too many failures."},
+    {Counter::store_calls, "sluice_store_calls_total", "", "",
+     "Calls to the shared store: each carries the requests that came together."},
     {Counter::store_failures, "sluice_store_failures_total", "", "",
      "Requests put to the shared store that it failed to answer."},
     {Counter::store_timeouts, "sluice_store_timeouts_total", "", "",

@@ -28,6 +28,7 @@ enum class Counter : std::uint8_t {
   override_allowed,  ///< by a limit that the request brought: such have no counter of their own
   override_denied,
   store_checks,  ///< of the shared store, by itself; the memory store counts nothing
+  store_calls,
   store_failures,
   store_timeouts,
   fallback_local,

@@ -188,15 +188,18 @@ std::string Server::store_name() const {
 
 std::shared_ptr<store::Store> Server::make_store(Worker& worker) {
   if (settings_.redis_url.empty()) return memory_;
-  auto redis = store::redis::RedisStore::create(worker.io,
-                                                {.url = settings_.redis_url,
-                                                 .prefix = settings_.redis_prefix,
-                                                 .timeout = settings_.redis_timeout,
-                                                 .failures = static_cast<unsigned>(settings_.redis_failures),
-                                                 .probe_interval = settings_.redis_probe_interval},
-                                                worker.metrics);
+  store::redis::RedisOptions options{.url = settings_.redis_url,
+                                     .prefix = settings_.redis_prefix,
+                                     .timeout = settings_.redis_timeout,
+                                     .failures = static_cast<unsigned>(settings_.redis_failures),
+                                     .probe_interval = settings_.redis_probe_interval,
+                                     .connection_max_age = settings_.redis_connection_max_age};
+  // The workers are made one after the other, by one thread.
+  if (redis_node_ == nullptr) redis_node_ = store::redis::make_node(options);
+  options.node = redis_node_;
+  auto redis = store::redis::RedisStore::create(worker.io, options, worker.metrics);
   if (!redis) throw std::runtime_error("store.redis: " + redis.error().message);
-  return std::make_shared<store::FallbackStore>(*std::move(redis), *memory_, store_reached_, worker.metrics);
+  return std::make_shared<store::FallbackStore>(*std::move(redis), *memory_, store_health_, worker.metrics);
 }
 
 void Server::expose_memory() {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <sys/types.h>
-#include <atomic>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
@@ -22,7 +21,9 @@
 #include "server/worker_thread.h"
 #include "sluice/clock.h"
 #include "store/memory/memory_store.h"
+#include "store/redis/node.h"
 #include "store/store.h"
+#include "store/store_health.h"
 
 namespace sluice::server {
 
@@ -72,7 +73,8 @@ class Server {
   policy::SnapshotHolder policies_;
   /// Holds the state, or with Redis what is counted while that fails.
   std::shared_ptr<store::MemoryStore> memory_;
-  std::atomic<bool> store_reached_{false};
+  store::StoreHealth store_health_;
+  std::shared_ptr<store::redis::Node> redis_node_;  ///< of all workers; null: no Redis
   http::HttpContext service_context_;
   http::HttpContext admin_context_;
   front::GrpcOptions grpc_options_;

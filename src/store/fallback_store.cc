@@ -1,18 +1,11 @@
 #include "store/fallback_store.h"
 
 #include <cassert>
-#include <string>
 #include <utility>
 
-#include "base/log.h"
 #include "store/admission.h"
 
 namespace sluice::store {
-
-namespace {
-// One time-out among many answers is not worth two lines a second time within this.
-constexpr std::int64_t kShortestFailing = 1'000'000'000;  // ns
-}  // namespace
 
 // Stands for the caller's check at the primary.
 class FallbackStore::Relay final : public Check {
@@ -36,15 +29,15 @@ class FallbackStore::LocalCheck final : public Check {
   void complete() override {}
 };
 
-FallbackStore::FallbackStore(std::unique_ptr<Store> primary, MemoryStore& local, std::atomic<bool>& reached,
+FallbackStore::FallbackStore(std::unique_ptr<Store> primary, MemoryStore& local, StoreHealth& health,
                              metrics::Shard& metrics)
-    : primary_(std::move(primary)), local_(local), reached_(reached), metrics_(metrics) {}
+    : primary_(std::move(primary)), local_(local), health_(health), metrics_(metrics) {}
 
 FallbackStore::~FallbackStore() = default;
 
 bool FallbackStore::ready() const {
-  if (!reached_.load(std::memory_order_relaxed) && primary_->ready()) reached_.store(true, std::memory_order_relaxed);
-  return reached_.load(std::memory_order_relaxed);
+  if (!health_.has_answered() && primary_->ready()) health_.set_answered();
+  return health_.has_answered();
 }
 
 Progress FallbackStore::check(Check& check, Time now) {
@@ -94,7 +87,7 @@ void FallbackStore::release(Relay& relay) {
 void FallbackStore::settle(Check& check, Failure failure, Time now) {
   check.failure = Failure::none;
   // A key that is wrong says nothing about the store, neither that it fails nor that it answers.
-  if (!is_of_one_key(failure)) note(failure, now);
+  if (!is_of_one_key(failure)) health_.note(failure, now);
   if (failure != Failure::none) rescue(check, now);
 }
 
@@ -155,24 +148,6 @@ void FallbackStore::rescue(Check& check, Time now) {
     check.decisions[i] = local_decisions_[next++];
     check.decisions[i].which = static_cast<std::uint32_t>(i);
     check.decisions[i].source = Source::fallback_local;
-  }
-}
-
-void FallbackStore::note(Failure failure, Time now) {
-  if (failure == Failure::none && !reached_.load(std::memory_order_relaxed)) {
-    reached_.store(true, std::memory_order_relaxed);
-  }
-  if (failure != Failure::none) {
-    if (!failing_) {
-      failing_ = true;
-      failing_since_ = now.steady;
-      rescued_ = 0;
-      log::warn("store: failing, limits answer by on_store_failure", {{"reason", to_text(failure)}});
-    }
-    ++rescued_;
-  } else if (failing_ && now.steady - failing_since_ >= kShortestFailing) {
-    failing_ = false;
-    log::info("store: answers again", {{"answered_by_on_store_failure", std::to_string(rescued_)}});
   }
 }
 

@@ -1,7 +1,6 @@
 // What answers when the store that holds the state fails: the policy's word.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -9,6 +8,7 @@
 #include "metrics/metrics.h"
 #include "store/memory/memory_store.h"
 #include "store/store.h"
+#include "store/store_health.h"
 
 namespace sluice::store {
 
@@ -23,10 +23,9 @@ namespace sluice::store {
 /// One per io thread, as its primary; not thread-safe. No allocation after warm-up.
 class FallbackStore final : public Store {
  public:
-  /// `local` may be shared by threads and must outlive this; so must `metrics` and `reached`,
-  /// which the stores of all io threads share: has the server behind them ever answered?
-  FallbackStore(std::unique_ptr<Store> primary, MemoryStore& local, std::atomic<bool>& reached,
-                metrics::Shard& metrics);
+  /// `local` may be shared by threads and must outlive this; so must `metrics` and `health`, which the stores of all io
+  /// threads share.
+  FallbackStore(std::unique_ptr<Store> primary, MemoryStore& local, StoreHealth& health, metrics::Shard& metrics);
   /// Checks that are pending are never completed.
   ~FallbackStore() override;
 
@@ -45,19 +44,15 @@ class FallbackStore final : public Store {
   void release(Relay& relay);
   void settle(Check& check, Failure failure, Time now);
   void rescue(Check& check, Time now);
-  void note(Failure failure, Time now);
 
   std::unique_ptr<Store> primary_;
   MemoryStore& local_;
-  std::atomic<bool>& reached_;
+  StoreHealth& health_;
   metrics::Shard& metrics_;
   std::vector<std::unique_ptr<Relay>> relays_;
   std::vector<Relay*> free_;
   std::vector<Charge> local_charges_;
   std::vector<Decision> local_decisions_;
-  bool failing_ = false;
-  std::int64_t failing_since_ = 0;  ///< steady ns
-  std::uint64_t rescued_ = 0;       ///< since then
 };
 
 }  // namespace sluice::store

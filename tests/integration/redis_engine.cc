@@ -169,17 +169,20 @@ object RedisEngine::check(const std::vector<model::TracedCharge>& traced, std::i
   check.charges = charges;
   check.decisions = decisions;
 
-  store::redis::CallText call;
-  store::redis::write_check(call, "sluice:", charges, limits, Time{.steady = 0, .utc = latest_ * 1'000});
+  store::redis::Batch batch;
+  if (!batch.add(check, limits, "sluice:", Time{.steady = 0, .utc = latest_ * 1'000}, 0)) {
+    throw std::logic_error("a batch takes its first request");
+  }
+  batch.prepare();
   std::string command;
-  store::redis::append_command(command, 2 + call.words + 1);
+  store::redis::append_command(command, 2 + store::redis::words_of_call(batch) + 1);
   store::redis::append_bulk(command, "EVALSHA");
   store::redis::append_bulk(command, script_.sha1);
-  command += call.text;
+  store::redis::append_call(command, batch);
   store::redis::append_bulk(command, std::to_string(now));
   const auto reply = server_.raw_command(command);
-  const store::Failure failure = store::redis::read_check(*reply, limits, check, kTrustedLead);
-  if (failure != store::Failure::none) {
+  const store::Failure failure = store::redis::AnswerReader(kTrustedLead).read(*reply, batch);
+  if (failure != store::Failure::none || batch.requests()[0].failure != store::Failure::none) {
     throw std::runtime_error(std::string(to_text(failure)) + ": " +
                              (reply->type == REDIS_REPLY_ERROR ? std::string(text_of(*reply)) : ""));
   }

@@ -1,7 +1,6 @@
 // What happens when the server does not do as it should.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <atomic>
 
 #include <algorithm>
 #include <chrono>
@@ -45,7 +44,7 @@ class RedisFailureTest : public ::testing::Test {
         RedisStore::create(io_, {.url = url, .timeout = kTimeout, .failures = 3, .probe_interval = 50ms}, metrics_);
     ASSERT_TRUE(created);
     redis_ = created->get();
-    store_ = std::make_unique<FallbackStore>(*std::move(created), memory_, reached_, metrics_);
+    store_ = std::make_unique<FallbackStore>(*std::move(created), memory_, health_, metrics_);
   }
   void open_ready(const std::string& url) {
     open(url);
@@ -67,7 +66,7 @@ class RedisFailureTest : public ::testing::Test {
   metrics::Shard metrics_;
   MemoryStore memory_{1'000};
   RedisStore* redis_ = nullptr;
-  std::atomic<bool> reached_{false};
+  StoreHealth health_;
   std::unique_ptr<FallbackStore> store_;
   std::deque<HeldCheck> checks_;
 };
@@ -139,8 +138,9 @@ TEST_F(RedisFailureTest, StoppedProcess) {
   ASSERT_TRUE(run_until(io_, [&] { return redis_->ready(); }));
   const HeldCheck& check = ask_once(limit, 0);
   EXPECT_EQ(check.decisions[0].source, Source::redis);
-  // The three that timed out were charged: a lost answer counts as applied, and none was sent twice.
-  EXPECT_EQ(check.decisions[0].remaining, 2U);
+  // Two had been sent and were charged: a lost answer counts as applied, and none was sent twice. The third waited for
+  // one of their answers, and was withdrawn at its deadline.
+  EXPECT_EQ(check.decisions[0].remaining, 3U);
 }
 
 TEST_F(RedisFailureTest, ClientPause) {
@@ -249,18 +249,24 @@ TEST_F(RedisFailureTest, UnixSocket) {
   EXPECT_EQ(failure_of(limit), Failure::none);
 }
 
-TEST_F(RedisFailureTest, ACancelledCheckIsNeverCompleted) {
+TEST_F(RedisFailureTest, ACancelledCheckIsNeverCompletedAndNotSentIfItCanBeHelped) {
   RedisServer server;
   open_ready(server.url());
   const CountedLimit limit = bucket("shop/user;tb");
-  HeldCheck gone({{.limit = &limit, .key = "k"}});
-  start(*store_, gone);
-  ASSERT_FALSE(gone.done);
-  store_->cancel(gone);
-  HeldCheck& next = ask_once(limit);
-  EXPECT_FALSE(gone.done);
-  // It was on its way already.
-  EXPECT_EQ(next.decisions[0].remaining, 3U);
+  HeldCheck unsent({{.limit = &limit, .key = "k"}});
+  start(*store_, unsent);
+  store_->cancel(unsent);
+  EXPECT_EQ(ask_once(limit).decisions[0].remaining, 4U);
+
+  HeldCheck sent({{.limit = &limit, .key = "k"}});
+  const auto calls = [&] { return metrics_.value(metrics::Counter::store_calls); };
+  const auto calls_before = calls();
+  start(*store_, sent);
+  ASSERT_TRUE(run_until(io_, [&] { return calls() > calls_before; }));
+  store_->cancel(sent);
+  EXPECT_EQ(ask_once(limit).decisions[0].remaining, 2U);
+  EXPECT_FALSE(unsent.done);
+  EXPECT_FALSE(sent.done);
 }
 
 TEST_F(RedisFailureTest, AStoreMayGoWithChecksPending) {

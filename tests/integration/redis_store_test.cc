@@ -308,8 +308,8 @@ TEST_F(RedisStoreTest, public_report_65) {
 TEST_F(RedisStoreTest, public_report_66) {
   MemoryStore memory(1'000);
   const Script script = script_at(kNewYear);
-  std::atomic<bool> reached{false};
-  FallbackStore store(make_store(&script), memory, reached, metrics_);
+  StoreHealth health;
+  FallbackStore store(make_store(&script), memory, health, metrics_);
   const CountedLimit limit = bucket("shop/points;tb", 2, 2);
   HeldCheck three({{.limit = &limit, .key = "k", .cost = 3}});
   ask(io_, store, three);

@@ -1,35 +1,54 @@
-// A check as a call of the script, and the script's answer as decisions.
+// A batch as a call of the script, and the script's answer as decisions.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "sluice/clock.h"
+#include "algorithm/verdict.h"
 #include "store/failure.h"
-#include "store/redis/redis_limit.h"
+#include "store/redis/batch.h"
 #include "store/redis/reply_reader.h"
-#include "store/store.h"
 
 namespace sluice::store::redis {
 
-/// The limit of each charge, in order.
-using Limits = std::span<const std::shared_ptr<const RedisLimit>>;
+/// How many words append_call() appends.
+[[nodiscard]] std::size_t words_of_call(const Batch& batch);
+/// Appends what follows the script's name in EVALSHA or EVAL: the number of keys, the keys, the arguments, as words in
+/// the Redis protocol. Precondition: batch.prepare().
+void append_call(std::string& out, const Batch& batch);
 
-/// What follows the script's name in EVALSHA or EVAL: the number of keys, the keys, the arguments.
-struct CallText {
-  std::string text;  ///< words in the Redis protocol
-  std::size_t words = 0;
+/// Reads answers of the script. Reusable: buffers keep their capacity. Not thread-safe.
+class AnswerReader {
+ public:
+  /// Called for each key that cannot be used, with what the server says of it.
+  using BadKey = std::function<void(Failure failure, std::string_view words)>;
+
+  /// `trusted_lead`: as in the clock prelude, µs.
+  explicit AnswerReader(std::int64_t trusted_lead = 0) : trusted_lead_(trusted_lead) {}
+
+  /// Reads into decisions, admitted and failure of the requests sent whose checks are still there. Anything but none:
+  /// the whole call has failed, and all of that is meaningless. bad_answer: it is not of the agreed shape, or a verdict
+  /// is not the one that the same arithmetic gives here.
+  [[nodiscard]] Failure read(const redisReply& reply, Batch& batch, const BadKey& bad_key = {});
+
+ private:
+  struct Held {
+    RedisLimit::State state;
+    Failure failure = Failure::none;
+  };
+  [[nodiscard]] Failure read_states(const redisReply& reply, const Batch& batch, const BadKey& bad_key);
+  [[nodiscard]] bool judge(Batch& batch, Batch::Request& request, char verdict);
+  void write_decision(const Batch::Charge& charge, const RedisLimit& limit, algorithm::Verdict verdict,
+                      Decision& decision) const;
+
+  std::int64_t trusted_lead_;
+  std::int64_t now_ = 0;
+  std::vector<Held> held_;  ///< by key
+  std::vector<algorithm::Verdict> verdicts_;
 };
-
-/// Writes the call for `charges` into `out`, whose capacity is kept.
-void write_check(CallText& out, std::string_view prefix, std::span<const Charge> charges, Limits limits, Time caller);
-
-/// Reads the script's answer into check.decisions and check.admitted. bad_answer: it is not of the agreed shape, or the
-/// verdict is not the one that the same arithmetic gives here; then both are left as they were or meaningless.
-[[nodiscard]] Failure read_check(const redisReply& reply, Limits limits, Check& check, std::int64_t trusted_lead = 0);
 
 }  // namespace sluice::store::redis

@@ -8,108 +8,244 @@
 namespace sluice::store::redis {
 
 namespace {
-constexpr std::int64_t kLinkPatience = 1'000'000'000;  // ns: to connect, to log in, and for a probe's answer
+
+constexpr std::int64_t kLinkPatience = 1'000'000'000;  // ns: to connect, to log in, and without any answer
 constexpr std::int64_t kFirstBackoff = 10'000'000;     // ns
+
+// The key that probes charge. No limit of a policy has this identity, as theirs hold a '/'.
+CountedLimit make_probe_limit() {
+  CountedLimit limit;
+  limit.numbers = {.algorithm = Algorithm::token_bucket, .rate = 1'000, .burst = 1'000};
+  limit.identity = "probe";
+  return limit;
+}
+
 }  // namespace
 
-Client::Client(const Endpoint& endpoint, const Script& script, const Options& options, Owner& owner)
+Client::Client(const Endpoint& endpoint, const Script& script, const Options& options, Node& node, Owner& owner)
     : options_(options),
+      node_(node),
       owner_(owner),
       connection_(endpoint, script, *this),
-      breaker_(options.failures),
-      jitter_(options.seed) {}
+      jitter_(options.seed),
+      probe_limit_(make_probe_limit()),
+      probe_numbers_(*RedisLimit::compile(probe_limit_.numbers)),
+      probe_charge_{.limit = &probe_limit_, .key = {}, .cost = 1} {
+  probe_check_.charges = {&probe_charge_, 1};
+  probe_check_.decisions = {&probe_decision_, 1};
+}
 
-Call& Client::new_call() {
+Client::~Client() {
+  if (is_counted_) node_.link_gone();
+}
+
+// -- batches ----------------------------------------------------------------------------------------------------------
+
+Client::Slot& Client::new_slot() {
   if (free_.empty()) {
-    calls_.push_back(std::make_unique<Call>());
-    free_.push_back(calls_.back().get());
+    slots_.push_back(std::make_unique<Slot>());
+    free_.push_back(slots_.back().get());
   }
-  Call& call = *free_.back();
+  Slot& slot = *free_.back();
   free_.pop_back();
-  return call;
+  return slot;
 }
 
-void Client::discard(Call& call) { release(call); }
-
-void Client::release(Call& call) {
-  call.check = nullptr;
-  call.is_probe = false;
-  call.overdue = false;
-  ++call.serial;
-  call.limits.clear();
-  free_.push_back(&call);
+Client::Slot& Client::open_slot() {
+  if (!waiting_.empty() && !waiting_.back()->is_sealed) return *waiting_.back();
+  Slot& slot = new_slot();
+  waiting_.push_back(&slot);
+  pending_.push_back({&slot, slot.serial});
+  return slot;
 }
 
-Failure Client::submit(Call& call, std::int64_t now) {
+void Client::release(Slot& slot) {
+  slot.clear();
+  slot.is_probe = false;
+  slot.is_sent = false;
+  slot.is_sealed = false;
+  slot.is_full = false;
+  slot.has_failed = false;
+  slot.next_deadline = 0;
+  ++slot.serial;
+  free_.push_back(&slot);
+}
+
+void Client::finish_all(Slot& slot, Failure failure) {
+  // By index: the owner may cancel others of the batch in between.
+  for (std::size_t i = 0; i < slot.requests().size(); ++i) {
+    Batch::Request& request = slot.requests()[i];
+    // Forgotten first, as the owner may use the check anew at once.
+    Check* const check = std::exchange(request.check, nullptr);
+    if (check != nullptr) owner_.done(*check, failure != Failure::none ? failure : request.failure);
+  }
+}
+
+void Client::fail_waiting(Failure failure) {
+  for (Slot* slot : std::exchange(waiting_, {})) {
+    slot->is_sealed = true;
+    finish_all(*slot, failure);
+    release(*slot);
+  }
+}
+
+Failure Client::submit(Check& check, Limits limits, Time caller, std::int64_t now) {
   now_ = now;
-  Failure failure = Failure::none;
-  if (breaker_.is_open()) {
-    failure = Failure::circuit_open;
-  } else if (link_ == Link::down) {
-    failure = Failure::unreachable;
-    note_failure(failure);
+  if (node_.is_open()) return Failure::circuit_open;
+  if (link_ == Link::down && wish_ != Wish::connect) {
+    note_failure(Failure::unreachable);
+    return Failure::unreachable;
   }
-  if (failure != Failure::none) {
-    release(call);
-    return failure;
-  }
-  call.deadline = now + options_.timeout.count();
-  deadlines_.push_back({&call, call.serial, call.deadline});
-  if (link_ == Link::ready) {
-    connection_.send(call);
-  } else {
-    waiting_.push_back(&call);
+  const std::int64_t deadline = now + options_.timeout.count();
+  if (Slot& slot = open_slot(); !slot.add(check, limits, options_.prefix, caller, deadline)) {
+    slot.is_sealed = true;
+    slot.is_full = true;
+    [[maybe_unused]] const bool added = open_slot().add(check, limits, options_.prefix, caller, deadline);
   }
   return Failure::none;
 }
 
 void Client::cancel(const Check& check) {
-  for (auto waiting = waiting_.begin(); waiting != waiting_.end(); ++waiting) {
-    if ((*waiting)->check != &check) continue;
-    Call& call = **waiting;
-    waiting_.erase(waiting);
-    release(call);
-    return;
-  }
-  for (const auto& call : calls_) {
-    if (call->check == &check) call->check = nullptr;
+  for (const Pending& pending : pending_) {
+    if (pending.slot->serial == pending.serial && pending.slot->withdraw(check)) return;
   }
 }
 
+void Client::flush(std::int64_t now) {
+  now_ = now;
+  if (link_ != Link::ready || node_.is_open()) return;
+  if (renew_at_ <= now) {
+    // Not before all that is on its way has been answered; what waits goes over the new connection.
+    if (connection_.in_flight() == 0) renew();
+    return;
+  }
+  while (!waiting_.empty()) {
+    Slot& slot = *waiting_.front();
+    const bool is_awaited = slot.is_awaited();
+    if (is_awaited && connection_.in_flight() >= (slot.is_full ? kMostCalls : kFewCalls)) return;
+    waiting_.pop_front();
+    if (is_awaited) {
+      send(slot);
+      owner_.call_sent();
+    } else {
+      release(slot);
+    }
+  }
+}
+
+void Client::send(Slot& slot) {
+  slot.is_sent = true;
+  slot.is_sealed = true;
+  if (connection_.in_flight() == 0) progress_at_ = now_;
+  connection_.send(slot);
+}
+
+void Client::send_probe() {
+  Slot& slot = new_slot();
+  slot.is_probe = true;
+  probe_deadline_ = now_ + options_.timeout.count();
+  [[maybe_unused]] const bool added =
+      slot.add(probe_check_, {&probe_numbers_, 1}, options_.prefix, Time{}, probe_deadline_);
+  send(slot);
+}
+
+// -- time -------------------------------------------------------------------------------------------------------------
+
+std::int64_t Client::stuck_at() const {
+  return link_ == Link::ready && connection_.in_flight() > 0 ? progress_at_ + kLinkPatience : kNoWakeup;
+}
+
 std::int64_t Client::next_wakeup() const {
-  std::int64_t next = std::min(link_deadline_, retry_at_);
-  if (!deadlines_.empty()) next = std::min(next, deadlines_.front().at);
-  if (probe_ != nullptr) next = std::min(next, probe_sent_ + kLinkPatience);
+  std::int64_t next = std::min({link_deadline_, retry_at_, stuck_at()});
+  if (connection_.in_flight() == 0) next = std::min(next, renew_at_);
+  if (!pending_.empty()) {
+    const Slot& slot = *pending_.front().slot;
+    if (slot.next_deadline < slot.requests().size()) {
+      next = std::min(next, slot.requests()[slot.next_deadline].deadline);
+    }
+  }
   return next;
 }
 
 void Client::wake(std::int64_t now) {
   now_ = now;
-  while (!deadlines_.empty() && deadlines_.front().at <= now) {
-    const Deadline deadline = deadlines_.front();
-    deadlines_.pop_front();
-    Call& call = *deadline.call;
-    if (call.serial != deadline.serial || call.overdue) continue;
-    const auto waiting = std::find(waiting_.begin(), waiting_.end(), &call);
-    const bool unsent = waiting != waiting_.end();
-    if (unsent) waiting_.erase(waiting);
-    call.overdue = true;
-    note_failure(Failure::timeout);
-    finish(call, Failure::timeout);
-    // A sent call stays until its reply has come, so that replies keep their order.
-    if (unsent) release(call);
-  }
+  expire();
   if (link_deadline_ <= now) drop(link_ == Link::connecting ? Failure::unreachable : Failure::timeout);
-  if (probe_ != nullptr && probe_sent_ + kLinkPatience <= now) drop(Failure::timeout);
-  if (retry_at_ <= now) {
-    retry_at_ = kNoWakeup;
-    if (link_ == Link::down) {
-      wish_ = Wish::connect;
-    } else if (link_ == Link::ready && breaker_.is_open() && probe_ == nullptr) {
-      send_probe();
+  // The server, or the way there, has gone silent, whatever the breaker says: another connection may fare better.
+  if (stuck_at() <= now) drop(Failure::timeout);
+  if (retry_at_ <= now) retry();
+  forget_stale();
+}
+
+void Client::expire() {
+  while (!pending_.empty()) {
+    const Pending pending = pending_.front();
+    if (pending.slot->serial == pending.serial && !expire(*pending.slot)) return;
+    if (!pending_.empty() && pending_.front().slot == pending.slot && pending_.front().serial == pending.serial) {
+      pending_.pop_front();
     }
   }
 }
+
+// True when no deadline is left in it.
+bool Client::expire(Slot& slot) {
+  const std::uint64_t serial = slot.serial;
+  bool has_expired = false;
+  while (slot.next_deadline < slot.requests().size()) {
+    Batch::Request& request = slot.requests()[slot.next_deadline];
+    if (request.check != nullptr && request.deadline > now_) break;
+    ++slot.next_deadline;
+    if (Check* const check = std::exchange(request.check, nullptr)) {
+      // What comes now is another batch, so that it counts by itself when it fails, too.
+      slot.is_sealed = true;
+      has_expired = true;
+      owner_.done(*check, Failure::timeout);
+    }
+  }
+  const bool is_over = slot.is_sealed && slot.next_deadline == slot.requests().size();
+  if (has_expired) note_failure_of(slot, Failure::timeout);
+  if (slot.serial != serial) return true;
+  // One that was sent stays until its answer has come, so that answers keep their order.
+  if (is_over && !slot.is_sent) {
+    std::erase(waiting_, &slot);
+    release(slot);
+  }
+  return is_over;
+}
+
+// So that no timer is kept for what has ended.
+void Client::forget_stale() {
+  while (!pending_.empty() && pending_.front().slot->serial != pending_.front().serial) pending_.pop_front();
+}
+
+void Client::retry() {
+  retry_at_ = kNoWakeup;
+  if (node_.is_open()) {
+    if (!node_.take_probe(now_)) {
+      retry_at_ = node_.probe_at();
+      return;
+    }
+    probing_ = true;
+    if (link_ == Link::ready) send_probe();
+  }
+  if (link_ == Link::down) wish_ = Wish::connect;
+}
+
+void Client::node_changed(std::int64_t now) {
+  now_ = now;
+  if (node_.is_open()) {
+    retry_at_ = node_.probe_at();
+    fail_waiting(Failure::circuit_open);
+    forget_stale();
+    return;
+  }
+  probing_ = false;
+  backoff_ = 0;
+  retry_at_ = kNoWakeup;
+  if (link_ == Link::down) wish_ = Wish::connect;
+}
+
+// -- the link ---------------------------------------------------------------------------------------------------------
 
 void Client::begin_connect(std::int64_t now) {
   wish_ = Wish::nothing;
@@ -129,13 +265,24 @@ void Client::connected(std::int64_t now) {
 void Client::logged_in() {
   link_ = Link::ready;
   link_deadline_ = kNoWakeup;
-  if (breaker_.is_open()) {
+  if (options_.max_age.count() > 0) renew_at_ = now_ + jitter_.spread(options_.max_age.count());
+  if (!std::exchange(is_counted_, true)) node_.link_up();
+  if (!node_.is_open()) {
+    backoff_ = 0;
+  } else if (probing_) {
     send_probe();
-    return;
+  } else {
+    retry_at_ = node_.probe_at();
   }
-  backoff_ = 0;
-  tell_state();
-  for (Call* call : std::exchange(waiting_, {})) connection_.send(*call);
+}
+
+// A connection of great age is replaced while nothing is on its way: no failure, and no state that anybody is told.
+void Client::renew() {
+  connection_.close(Failure::lost);
+  renew_at_ = kNoWakeup;
+  link_ = Link::connecting;
+  link_deadline_ = now_ + kLinkPatience;
+  wish_ = Wish::connect;
 }
 
 void Client::received(std::string_view bytes, std::int64_t now) {
@@ -143,126 +290,119 @@ void Client::received(std::string_view bytes, std::int64_t now) {
   if (link_ != Link::greeting && link_ != Link::ready) return;
   if (const Failure failure = connection_.feed(bytes); failure != Failure::none) {
     drop(failure, connection_.refusal());
-  } else if (doomed_ != Failure::none) {
-    drop(doomed_);
+  } else if (is_replica_) {
+    drop(Failure::read_only);
   }
-  forget_stale_deadlines();
+  forget_stale();
 }
 
 void Client::closed(std::int64_t now) {
   now_ = now;
-  const bool had_been_up = link_ == Link::ready;
   if (link_ == Link::down) return;
-  drop(had_been_up ? Failure::lost : Failure::unreachable);
-  wish_ = Wish::nothing;
-  // A server that restarts, or closed an idle connection, is tried again at once; nothing else is.
-  if (had_been_up && !breaker_.is_open()) wish_ = Wish::connect;
-}
-
-void Client::answered(Call& call, const redisReply& reply) {
-  const Failure failure = call.is_probe || call.check != nullptr ? owner_.read(call, reply) : Failure::none;
-  // A replica stays one; by another connection the name may lead to the server that took over.
-  if (failure == Failure::read_only) doomed_ = failure;
-  if (call.is_probe) {
-    probe_ = nullptr;
-    if (failure == Failure::none && !call.overdue) {
-      note_success();
-    } else {
-      reason_ = failure == Failure::none ? Failure::timeout : failure;
-      retry_at_ = now_ + retry_wait();
-    }
-    release(call);
-    return;
+  // A server that restarts, or closed an idle connection, is tried again at once, and what was not sent waits for that;
+  // nothing else is.
+  const bool had_been_up = link_ == Link::ready;
+  if (had_been_up) {
+    unlink(Failure::lost, {});
+    wish_ = node_.is_open() ? Wish::nothing : Wish::connect;
+  } else {
+    drop(Failure::unreachable);
+    wish_ = Wish::nothing;
   }
-  if (call.check != nullptr) {
-    if (failure == Failure::none) {
-      note_success();
-    } else if (!is_of_one_key(failure)) {
-      note_failure(failure, reply.type == REDIS_REPLY_ERROR ? error_detail(failure, text_of(reply)) : std::string());
-    }
-    finish(call, failure);
-  }
-  release(call);
+  forget_stale();
 }
 
-void Client::failed(Call& call, Failure failure) {
-  if (call.is_probe) {
-    probe_ = nullptr;
-  } else if (call.check != nullptr) {
-    finish(call, failure);
-  }
-  release(call);
-}
-
-void Client::finish(Call& call, Failure failure) {
-  // Forgotten first, as the owner may use the check anew at once.
-  Check* const check = std::exchange(call.check, nullptr);
-  if (check != nullptr) owner_.done(*check, failure);
-}
-
-void Client::fail_waiting(Failure failure) {
-  for (Call* call : std::exchange(waiting_, {})) {
-    finish(*call, failure);
-    release(*call);
-  }
-}
-
-void Client::note_failure(Failure failure, std::string detail) {
-  reason_ = failure;
-  detail_ = std::move(detail);
-  if (!breaker_.failed()) return;
-  tell_state();
-  if (link_ == Link::ready) retry_at_ = now_ + retry_wait();
-  fail_waiting(Failure::circuit_open);
-}
-
-void Client::note_success() {
-  if (!breaker_.succeeded()) return;
-  backoff_ = 0;
-  retry_at_ = kNoWakeup;
-  tell_state();
-}
-
-void Client::tell_state() {
-  if (told_ == is_up()) return;
-  told_ = is_up();
-  owner_.state_changed(*told_, reason_, detail_);
-}
-
-// Ends the link: the transport is closed, everything in flight and waiting has failed, a retry is planned.
-void Client::drop(Failure failure, std::string detail) {
+// Everything in flight has failed, and a retry is planned.
+void Client::unlink(Failure failure, const std::string& detail) {
   link_ = Link::down;
-  doomed_ = Failure::none;
   link_deadline_ = kNoWakeup;
-  wish_ = Wish::disconnect;
-  note_failure(failure, std::move(detail));
-  retry_at_ = now_ + retry_wait();
-  tell_state();
+  renew_at_ = kNoWakeup;
+  is_replica_ = false;
+  probing_ = false;
+  if (std::exchange(is_counted_, false)) {
+    node_.link_down(failure, detail);
+  } else {
+    node_.link_failed(failure, detail);
+  }
+  note_failure(failure, detail);
+  retry_at_ = retry_time();
   connection_.close(failure);
+}
+
+// The same, and the transport is to be closed.
+void Client::drop(Failure failure, const std::string& detail) {
+  wish_ = Wish::disconnect;
+  unlink(failure, detail);
   fail_waiting(Failure::unreachable);
 }
 
-std::int64_t Client::retry_wait() {
-  const std::int64_t most = options_.probe_interval.count();
-  if (breaker_.is_open()) return jitter_.spread(most);
-  backoff_ = std::min(most, backoff_ == 0 ? kFirstBackoff : backoff_ * 2);
-  return jitter_.spread(backoff_);
+std::int64_t Client::retry_time() {
+  if (node_.is_open()) return node_.probe_at();
+  backoff_ = std::min<std::int64_t>(options_.longest_backoff.count(), backoff_ == 0 ? kFirstBackoff : backoff_ * 2);
+  return now_ + jitter_.spread(backoff_);
 }
 
-void Client::send_probe() {
-  Call& call = new_call();
-  call.is_probe = true;
-  owner_.write_probe(call);
-  probe_ = &call;
-  probe_sent_ = now_;
-  call.deadline = now_ + options_.timeout.count();
-  deadlines_.push_back({&call, call.serial, call.deadline});
-  connection_.send(call);
+// -- answers ----------------------------------------------------------------------------------------------------------
+
+void Client::answered(Batch& batch, const redisReply& reply) {
+  auto& slot = static_cast<Slot&>(batch);
+  progress_at_ = now_;
+  const Failure failure = answers_.read(reply, slot, [this](Failure why, std::string_view words) {
+    if (is_of_one_key(why)) owner_.bad_key(why, words);
+  });
+  // A replica stays one; by another connection the name may lead to the server that took over.
+  if (failure == Failure::read_only) is_replica_ = true;
+  if (slot.is_probe) {
+    answered_probe(slot, failure);
+    return;
+  }
+  note_answer(slot, failure, reply);
+  finish_all(slot, failure);
+  release(slot);
 }
 
-// So that no timer is kept for calls that have ended.
-void Client::forget_stale_deadlines() {
-  while (!deadlines_.empty() && deadlines_.front().call->serial != deadlines_.front().serial) deadlines_.pop_front();
+// What an answer says of the server; nothing when it came for nobody.
+void Client::note_answer(Slot& slot, Failure failure, const redisReply& reply) {
+  if (!slot.is_awaited()) return;
+  if (failure != Failure::none) {
+    note_failure_of(slot, failure, reply.type == REDIS_REPLY_ERROR ? error_detail(failure, text_of(reply)) : "");
+    return;
+  }
+  const auto fault = std::ranges::find_if(slot.requests(), [](const Batch::Request& request) {
+    return request.failure != Failure::none && !is_of_one_key(request.failure);
+  });
+  if (fault == slot.requests().end()) {
+    node_.succeeded();
+  } else {
+    note_failure_of(slot, fault->failure);
+  }
+}
+
+void Client::answered_probe(Slot& slot, Failure failure) {
+  const bool served = failure == Failure::none && slot.requests().front().failure == Failure::none;
+  release(slot);
+  probing_ = false;
+  if (served && now_ < probe_deadline_) {
+    node_.succeeded();
+    node_changed(now_);
+  } else if (node_.is_open()) {
+    retry_at_ = node_.probe_at();
+  }
+}
+
+void Client::failed(Batch& batch, Failure failure) {
+  auto& slot = static_cast<Slot&>(batch);
+  if (!slot.is_probe) finish_all(slot, failure);
+  release(slot);
+}
+
+void Client::note_failure(Failure failure, std::string_view detail) {
+  node_.failed(failure, detail, now_);
+  if (node_.is_open()) node_changed(now_);
+}
+
+void Client::note_failure_of(Slot& slot, Failure failure, std::string_view detail) {
+  if (!std::exchange(slot.has_failed, true)) note_failure(failure, detail);
 }
 
 }  // namespace sluice::store::redis

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "store/redis/check_call.h"
 #include "store/redis/error_kinds.h"
 #include "store/redis/resp_writer.h"
 
@@ -12,6 +13,7 @@ void Connection::open() {
   output_.clear();
   refusal_.clear();
   ready_ = false;
+  text_on_its_way_ = false;
   if (!endpoint_.password.empty()) {
     append_command(output_, endpoint_.user.empty() ? 2 : 3);
     append_bulk(output_, "AUTH");
@@ -46,16 +48,17 @@ Failure Connection::feed(std::string_view bytes) {
 Failure Connection::handle(const Awaited& awaited, const redisReply& reply) {
   const bool is_error = reply.type == REDIS_REPLY_ERROR;
   switch (awaited.kind) {
+    case Kind::call_with_text:
+      text_on_its_way_ = false;
+      [[fallthrough]];
     case Kind::call:
-      if (is_error && is_noscript(text_of(reply))) {
-        // Not executed, so it may be sent again, with the script's text, which loads it too. One that nobody waits for
-        // any more is not: it would be charged for nothing.
-        if (awaited.call->check != nullptr || awaited.call->is_probe) {
-          write_call(*awaited.call, "EVAL", script_.text);
-          return Failure::none;
-        }
+      // Not executed, so it may be sent again; the script's text, which loads it, is sent once. What nobody waits for
+      // any more is not sent: it would be charged for nothing.
+      if (is_error && is_noscript(text_of(reply)) && awaited.batch->is_awaited()) {
+        write(*awaited.batch, text_on_its_way_ ? Kind::call : Kind::call_with_text);
+        return Failure::none;
       }
-      owner_.answered(*awaited.call, reply);
+      owner_.answered(*awaited.batch, reply);
       return Failure::none;
     case Kind::auth:
     case Kind::select:
@@ -84,18 +87,21 @@ void Connection::close(Failure failure) {
   output_.clear();
   // The owner may send nothing now, but let it see a consistent state.
   for (const Awaited& awaited : std::exchange(awaited_, {})) {
-    if (awaited.kind == Kind::call) owner_.failed(*awaited.call, failure);
+    if (awaited.batch != nullptr) owner_.failed(*awaited.batch, failure);
   }
 }
 
-void Connection::send(Call& call) { write_call(call, "EVALSHA", script_.sha1); }
+void Connection::send(Batch& batch) { write(batch, Kind::call); }
 
-void Connection::write_call(Call& call, std::string_view verb, std::string_view script) {
-  append_command(output_, 2 + call.text.words);
-  append_bulk(output_, verb);
-  append_bulk(output_, script);
-  output_ += call.text.text;
-  awaited_.push_back({Kind::call, &call});
+void Connection::write(Batch& batch, Kind kind) {
+  const bool with_text = kind == Kind::call_with_text;
+  text_on_its_way_ |= with_text;
+  batch.prepare();
+  append_command(output_, 2 + words_of_call(batch));
+  append_bulk(output_, with_text ? "EVAL" : "EVALSHA");
+  append_bulk(output_, with_text ? script_.text : script_.sha1);
+  append_call(output_, batch);
+  awaited_.push_back({kind, &batch});
 }
 
 }  // namespace sluice::store::redis

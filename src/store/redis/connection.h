@@ -1,4 +1,4 @@
-// One pipelined connection's protocol: log in, load the script, match replies to calls. No socket, no clock.
+// One pipelined connection's protocol: log in, load the script, match replies to batches. No socket, no clock.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "store/failure.h"
-#include "store/redis/call.h"
+#include "store/redis/batch.h"
 #include "store/redis/reply_reader.h"
 #include "store/redis/script.h"
 #include "store/redis/url.h"
@@ -21,10 +21,10 @@ class Connection {
    public:
     /// Logged in, script loaded: send() may be used.
     virtual void logged_in() = 0;
-    /// The reply to a sent call; each call is answered or failed exactly once.
-    virtual void answered(Call& call, const redisReply& reply) = 0;
+    /// The reply to a sent batch; each is answered or failed exactly once.
+    virtual void answered(Batch& batch, const redisReply& reply) = 0;
     /// No reply will come; it may have been executed.
-    virtual void failed(Call& call, Failure failure) = 0;
+    virtual void failed(Batch& batch, Failure failure) = 0;
 
    protected:
     ~Owner() = default;
@@ -41,10 +41,10 @@ class Connection {
   /// The transport is gone: everything in flight has failed.
   void close(Failure failure);
 
-  /// Precondition: is_ready().
-  void send(Call& call);
+  /// Sends what is awaited of a batch, as one call. Precondition: is_ready(), and something is awaited.
+  void send(Batch& batch);
   [[nodiscard]] bool is_ready() const { return ready_; }
-  /// Calls that have no reply yet.
+  /// Batches that have no reply yet.
   [[nodiscard]] std::size_t in_flight() const { return awaited_.size(); }
 
   /// What the server said when feed() failed while logging in, as error_detail() gives it.
@@ -54,15 +54,15 @@ class Connection {
   [[nodiscard]] std::string& output() { return output_; }
 
  private:
-  enum class Kind : std::uint8_t { auth, select, load, call };
+  enum class Kind : std::uint8_t { auth, select, load, call, call_with_text };
   struct Awaited {
     Kind kind;
-    Call* call;
+    Batch* batch;
   };
 
   [[nodiscard]] Failure handle(const Awaited& awaited, const redisReply& reply);
   [[nodiscard]] Failure refused(const redisReply& reply);
-  void write_call(Call& call, std::string_view verb, std::string_view script);
+  void write(Batch& batch, Kind kind);
 
   const Endpoint& endpoint_;
   const Script& script_;
@@ -72,6 +72,7 @@ class Connection {
   std::string output_;
   std::string refusal_;
   bool ready_ = false;
+  bool text_on_its_way_ = false;  ///< a call that brings the script has no reply yet
 };
 
 }  // namespace sluice::store::redis

@@ -11,22 +11,34 @@ namespace {
 
 constexpr std::int64_t kKeyFailureLogInterval = 10'000'000'000;  // ns
 
-// The key that probes charge. No limit of a policy has this identity, as theirs hold a '/'.
-CountedLimit make_probe_limit() {
-  CountedLimit limit;
-  limit.numbers = {.algorithm = Algorithm::token_bucket, .rate = 1'000, .burst = 1'000};
-  limit.identity = "probe";
-  return limit;
-}
+std::uint64_t random_seed() { return (std::uint64_t{std::random_device{}()} << 32U) | std::random_device{}(); }
 
 Client::Options client_options(const RedisOptions& options) {
-  return {.timeout = options.timeout,
-          .failures = options.failures,
-          .probe_interval = options.probe_interval,
-          .seed = (std::uint64_t{std::random_device{}()} << 32U) | std::random_device{}()};
+  return {.prefix = options.prefix,
+          .timeout = options.timeout,
+          .longest_backoff = options.probe_interval,
+          .max_age = options.connection_max_age,
+          .seed = random_seed()};
 }
 
 }  // namespace
+
+std::shared_ptr<Node> make_node(const RedisOptions& options) {
+  const auto endpoint = parse_url(options.url);
+  const auto tell = [server = endpoint ? endpoint->to_text() : std::string()](bool up, Failure reason,
+                                                                              std::string_view detail) {
+    if (up) {
+      log::info("redis: connected, limits are shared", {{"server", server}});
+    } else if (detail.empty()) {
+      log::warn("redis: not available", {{"server", server}, {"reason", to_text(reason)}});
+    } else {
+      log::warn("redis: not available", {{"server", server}, {"reason", to_text(reason)}, {"detail", detail}});
+    }
+  };
+  return std::make_shared<Node>(
+      Node::Options{.failures = options.failures, .probe_interval = options.probe_interval, .seed = random_seed()},
+      tell);
+}
 
 Result<std::unique_ptr<RedisStore>> RedisStore::create(boost::asio::io_context& io, const RedisOptions& options,
                                                        metrics::Shard& metrics) {
@@ -37,6 +49,7 @@ Result<std::unique_ptr<RedisStore>> RedisStore::create(boost::asio::io_context& 
   if (options.probe_interval < std::chrono::milliseconds(1)) {
     return Error{"Redis probe interval: must be at least 1ms"};
   }
+  if (options.connection_max_age.count() < 0) return Error{"Redis connection's greatest age: must not be negative"};
   if (options.prefix.find_first_of("{}") != std::string::npos) {
     return Error{"Redis key prefix: must not hold braces, as they name the hash tag"};
   }
@@ -46,15 +59,11 @@ Result<std::unique_ptr<RedisStore>> RedisStore::create(boost::asio::io_context& 
 RedisStore::RedisStore(boost::asio::io_context& io, const RedisOptions& options, Endpoint endpoint,
                        metrics::Shard& metrics)
     : endpoint_(std::move(endpoint)),
-      prefix_(options.prefix),
       metrics_(metrics),
-      probe_limit_(make_probe_limit()),
-      probe_numbers_(*RedisLimit::compile(probe_limit_.numbers)),
-      probe_charge_{.limit = &probe_limit_, .key = {}, .cost = 1},
-      client_(endpoint_, options.script != nullptr ? *options.script : check_script(), client_options(options), *this),
-      session_(std::make_shared<Session>(io, client_, endpoint_)) {
-  probe_check_.charges = {&probe_charge_, 1};
-  probe_check_.decisions = {&probe_decision_, 1};
+      node_(options.node != nullptr ? options.node : make_node(options)),
+      client_(endpoint_, options.script != nullptr ? *options.script : check_script(), client_options(options), *node_,
+              *this),
+      session_(std::make_shared<Session>(io, client_, *node_, endpoint_)) {
   session_->start();
 }
 
@@ -66,20 +75,17 @@ Progress RedisStore::check(Check& check, Time now) {
     check.admitted = true;
     return Progress::answered;
   }
-  Call& call = client_.new_call();
+  scratch_.clear();
   for (const Charge& charge : check.charges) {
     auto limit = find_limit(*charge.limit);
     if (limit == nullptr) {
-      client_.discard(call);
       check.failure = Failure::unsupported;
-      log_key_failure(check.failure, charge.limit->identity);
+      bad_key(check.failure, charge.limit->identity);
       return Progress::answered;
     }
-    call.limits.push_back(std::move(limit));
+    scratch_.push_back(std::move(limit));
   }
-  write_check(call.text, prefix_, check.charges, call.limits, now);
-  call.check = &check;
-  check.failure = client_.submit(call, Session::now());
+  check.failure = client_.submit(check, scratch_, now, Session::now());
   // An open breaker does not ask the store: the check is counted only as what `on_store_failure` made of it.
   if (check.failure == Failure::circuit_open) return Progress::answered;
   metrics_.add(metrics::Counter::store_checks);
@@ -104,33 +110,13 @@ std::shared_ptr<const RedisLimit> RedisStore::find_limit(const CountedLimit& lim
   return limits_[limit.id];
 }
 
-Failure RedisStore::read(Call& call, const redisReply& reply) {
-  const Failure failure = read_check(reply, call.limits, call.is_probe ? probe_check_ : *call.check);
-  if (is_of_one_key(failure)) log_key_failure(failure, text_of(reply));
-  return failure;
-}
-
 void RedisStore::done(Check& check, Failure failure) {
   check.failure = failure;
   count(failure);
   check.complete();
 }
 
-void RedisStore::write_probe(Call& call) {
-  call.limits.push_back(probe_numbers_);
-  write_check(call.text, prefix_, probe_check_.charges, call.limits, Time{});
-}
-
-void RedisStore::state_changed(bool up, Failure reason, std::string_view detail) {
-  if (up) {
-    log::info("redis: connected, limits are shared", {{"server", endpoint_.to_text()}});
-  } else if (detail.empty()) {
-    log::warn("redis: not available", {{"server", endpoint_.to_text()}, {"reason", to_text(reason)}});
-  } else {
-    log::warn("redis: not available",
-              {{"server", endpoint_.to_text()}, {"reason", to_text(reason)}, {"detail", detail}});
-  }
-}
+void RedisStore::call_sent() { metrics_.add(metrics::Counter::store_calls); }
 
 void RedisStore::count(Failure failure) {
   if (failure == Failure::none) return;
@@ -139,11 +125,11 @@ void RedisStore::count(Failure failure) {
 }
 
 // A key that is wrong fails each check on it, so these lines are rationed.
-void RedisStore::log_key_failure(Failure failure, std::string_view detail) {
+void RedisStore::bad_key(Failure failure, std::string_view words) {
   const std::int64_t now = Session::now();
   if (key_failure_logged_ != 0 && now - key_failure_logged_ < kKeyFailureLogInterval) return;
   key_failure_logged_ = now;
-  log::warn("redis: a check could not be answered", {{"reason", to_text(failure)}, {"detail", detail}});
+  log::warn("redis: a check could not be answered", {{"reason", to_text(failure)}, {"detail", words}});
 }
 
 }  // namespace sluice::store::redis

@@ -11,6 +11,7 @@
 #include "base/result.h"
 #include "metrics/metrics.h"
 #include "store/redis/client.h"
+#include "store/redis/node.h"
 #include "store/redis/redis_limit.h"
 #include "store/redis/script.h"
 #include "store/redis/session.h"
@@ -25,13 +26,20 @@ struct RedisOptions {
   std::chrono::nanoseconds timeout = std::chrono::milliseconds(20);  ///< from 1 ms: of a check, the network included
   unsigned failures = 5;  ///< in a row, until the server is not asked any more (1 …)
   std::chrono::nanoseconds probe_interval = std::chrono::milliseconds(500);  ///< ± 20 %: then it is tried again
-  const Script* script = nullptr;  ///< null: check_script(). Must outlive the store
+  std::chrono::nanoseconds connection_max_age{};  ///< ± 20 %: then the connection is made anew; 0: no limit
+  const Script* script = nullptr;                 ///< null: check_script(). Must outlive the store
+  /// What the stores of all io threads know of the server; null: this one alone has it.
+  std::shared_ptr<Node> node{};  // NOLINT(readability-redundant-member-init): gcc warns of initializers without it
 };
 
+/// What stores with these options share. Logs each change of the server's state, once.
+[[nodiscard]] std::shared_ptr<Node> make_node(const RedisOptions& options);
+
 /// One per io thread: everything happens on the thread that runs `io`, and completions run from its event loop. A check
-/// is one round trip on the thread's one pipelined connection, one atomic script for all its charges, on the server's
-/// clock; it is answered within the timeout in any case. What fails is told in Check::failure, and a charge that may
-/// have been applied is never sent twice. Connects by itself, from the start.
+/// is one round trip on the thread's one pipelined connection, one atomic step for all its charges, on the server's
+/// clock; it is answered within the timeout in any case. Checks of one turn of the loop, and those that come while
+/// others are on their way, share calls of the script (see Client). What fails is told in Check::failure, and a charge
+/// that may have been applied is never sent twice. Connects by itself, from the start.
 class RedisStore final : public Store, private Client::Owner {
  public:
   /// Fails when the URL or another option is wrong. `metrics` must outlive the store.
@@ -49,30 +57,18 @@ class RedisStore final : public Store, private Client::Owner {
  private:
   RedisStore(boost::asio::io_context& io, const RedisOptions& options, Endpoint endpoint, metrics::Shard& metrics);
 
-  Failure read(Call& call, const redisReply& reply) override;
   void done(Check& check, Failure failure) override;
-  void write_probe(Call& call) override;
-  void state_changed(bool up, Failure reason, std::string_view detail) override;
+  void bad_key(Failure failure, std::string_view words) override;
+  void call_sent() override;
 
   [[nodiscard]] std::shared_ptr<const RedisLimit> find_limit(const CountedLimit& limit);
   void count(Failure failure);
-  void log_key_failure(Failure failure, std::string_view detail);
-
-  // What a probe is judged as.
-  struct ProbeCheck final : Check {
-    void complete() override {}
-  };
-
   const Endpoint endpoint_;
-  const std::string prefix_;
   metrics::Shard& metrics_;
-  std::vector<std::shared_ptr<const RedisLimit>> limits_;  ///< by CountedLimit::id
-  CountedLimit probe_limit_;
-  std::shared_ptr<const RedisLimit> probe_numbers_;
-  Charge probe_charge_;
-  Decision probe_decision_;
-  ProbeCheck probe_check_;
-  std::int64_t key_failure_logged_ = 0;  ///< steady ns; 0: never
+  std::vector<std::shared_ptr<const RedisLimit>> limits_;   ///< by CountedLimit::id
+  std::vector<std::shared_ptr<const RedisLimit>> scratch_;  ///< of the check at hand
+  std::int64_t key_failure_logged_ = 0;                     ///< steady ns; 0: never
+  const std::shared_ptr<Node> node_;
   Client client_;
   std::shared_ptr<Session> session_;
 };

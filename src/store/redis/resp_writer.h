@@ -21,10 +21,15 @@ inline void append_command(std::string& out, std::size_t arguments) {
   out += "\r\n";
 }
 
-inline void append_bulk(std::string& out, std::string_view word) {
+/// Before a word of `size` bytes, after which "\r\n" is to follow.
+inline void append_bulk_head(std::string& out, std::size_t size) {
   out += '$';
-  append_number(out, word.size());
+  append_number(out, size);
   out += "\r\n";
+}
+
+inline void append_bulk(std::string& out, std::string_view word) {
+  append_bulk_head(out, word.size());
   out += word;
   out += "\r\n";
 }

@@ -15,15 +15,22 @@ namespace sluice::store::redis {
 namespace asio = boost::asio;
 using boost::system::error_code;
 
-Session::Session(asio::io_context& io, Client& client, const Endpoint& endpoint)
-    : io_(io), client_(&client), endpoint_(endpoint), resolver_(io), socket_(io), timer_(io) {}
+Session::Session(asio::io_context& io, Client& client, Node& node, const Endpoint& endpoint)
+    : io_(io), client_(&client), node_(node), endpoint_(endpoint), resolver_(io), socket_(io), timer_(io) {}
 
 std::int64_t Session::now() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
       .count();
 }
 
+void Session::start() {
+  node_.listen(*this);
+  pump();
+}
+
 void Session::stop() {
+  if (client_ == nullptr) return;
+  node_.forget(*this);
   client_ = nullptr;
   timer_.cancel();
   close_socket();
@@ -38,11 +45,21 @@ void Session::wake_up() {
   });
 }
 
+// On any thread.
+void Session::node_changed() {
+  asio::post(io_, [self = shared_from_this()] {
+    if (self->client_ == nullptr) return;
+    self->client_->node_changed(now());
+    self->pump();
+  });
+}
+
 void Session::pump() {
   if (client_->wish() == Client::Wish::disconnect) {
     close_socket();
     client_->finish_disconnect();
   }
+  if (connected_ && !writing_) client_->flush(now());
   if (client_->wish() == Client::Wish::connect) connect();
   if (connected_ && !writing_ && !client_->output().empty()) write();
   arm_timer();

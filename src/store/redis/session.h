@@ -18,13 +18,13 @@ namespace sluice::store::redis {
 
 /// Carries out what a Client wishes. Everything runs on the thread of `io`. Kept alive by its pending operations until
 /// stop() has been called and they have ended.
-class Session : public std::enable_shared_from_this<Session> {
+class Session final : public std::enable_shared_from_this<Session>, private Node::Listener {
  public:
-  /// `client` and `endpoint` must live until stop().
-  Session(boost::asio::io_context& io, Client& client, const Endpoint& endpoint);
+  /// `client`, `node` and `endpoint` must live until stop().
+  Session(boost::asio::io_context& io, Client& client, Node& node, const Endpoint& endpoint);
 
   /// Opens the connection.
-  void start() { pump(); }
+  void start();
   /// Closes it; the client hears nothing more.
   void stop();
   /// To be called after the client was given something to do. Calls of one turn of the loop leave in one write.
@@ -35,6 +35,7 @@ class Session : public std::enable_shared_from_this<Session> {
  private:
   using Socket = boost::asio::generic::stream_protocol::socket;
 
+  void node_changed() override;
   void pump();
   void connect();
   void look_up();
@@ -47,6 +48,7 @@ class Session : public std::enable_shared_from_this<Session> {
 
   boost::asio::io_context& io_;
   Client* client_;
+  Node& node_;
   const Endpoint& endpoint_;
   boost::asio::ip::tcp::resolver resolver_;
   Socket socket_;

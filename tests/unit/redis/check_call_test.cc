@@ -34,29 +34,30 @@ TEST(RedisKey, TheFirstValueIsTheHashTag) {
 
 TEST(CheckCall, Bytes) {
   const CountedLimit limit = bucket(10, 30);
-  const TestCheck check({{.limit = &limit, .key = "42", .cost = 2, .enforcement = Enforcement::quota}});
-  CallText call;
-  write_check(call, "sluice:", check.charges, check.limits, Time{});
-  EXPECT_EQ(call.words, 4U);
+  TestCheck check({{.limit = &limit, .key = "42", .cost = 2, .enforcement = Enforcement::quota}});
+  Batch batch;
+  ASSERT_TRUE(testing::add(batch, check));
+  const std::string call = testing::call_of(batch);
+  EXPECT_EQ(words_of_call(batch), 4U);
   const std::string argument = "\x01t" + testing::doubles({30, 1, 100'000});
   const std::string request = std::string("\x01\0\x01\0\x02", 5) + testing::doubles({2});
-  EXPECT_EQ(call.text, testing::bulk("1") + testing::bulk("sluice:{42}shop/user;tb") + testing::bulk(argument) +
-                           testing::bulk(request));
+  EXPECT_EQ(call, testing::bulk("1") + testing::bulk("sluice:{42}shop/user;tb") + testing::bulk(argument) +
+                      testing::bulk(request));
 }
 
 TEST(CheckCall, TheCostThatNeverFitsIsExact) {
   const CountedLimit limit = bucket(10, kMaxTokens);
   TestCheck check({{.limit = &limit, .key = "42", .cost = kNeverFits}});
-  CallText call;
-  write_check(call, "sluice:", check.charges, check.limits, Time{});
+  Batch batch;
+  ASSERT_TRUE(testing::add(batch, check));
   const std::string request = std::string("\x01\0\x01\0\0", 5) + testing::doubles({1'000'000'000'000'001});
-  EXPECT_TRUE(call.text.ends_with(testing::bulk(request)));
-  ASSERT_EQ(read_check(*parse(answer(kNow, "0", {"-"})), check.limits, check), Failure::none);
+  EXPECT_TRUE(testing::call_of(batch).ends_with(testing::bulk(request)));
+  ASSERT_EQ(testing::read_answer(answer(kNow, "0", {"-"}), check), Failure::none);
   EXPECT_TRUE(check.decisions[0].retry_after.is_never());
   EXPECT_EQ(check.decisions[0].remaining, kMaxTokens);
 }
 
-Failure read(const std::string& bytes, TestCheck& check) { return read_check(*parse(bytes), check.limits, check); }
+Failure read(const std::string& bytes, TestCheck& check) { return testing::read_answer(bytes, check); }
 
 TEST(CheckCall, FiguresOfAFreshKey) {
   const CountedLimit limit = bucket(10, 30);
@@ -99,6 +100,8 @@ TEST(CheckCall, AnAnswerOfAnotherShapeIsAFailure) {
       answer(kNow, "", {good}),
       answer(kNow, "2", {good}),
       answer(kNow, "11", {good}),
+      answer(kNow, "x", {good}),
+      "*3\r\n:1\r\n" + testing::bulk("1") + "-WRONGTYPE x\r\n",
       // The verdict is not what the same arithmetic gives here.
       answer(kNow, "0", {good}),
       answer(kNow, "1", {bucket_state(30, 1, 100'000, 0, 99'999, kNow)}),

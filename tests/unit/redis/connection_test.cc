@@ -16,22 +16,28 @@ using ::testing::StartsWith;
 class ConnectionTest : public ::testing::Test, protected Connection::Owner {
  protected:
   void logged_in() override { events_.emplace_back("logged in"); }
-  void answered(Call& call, const redisReply& reply) override {
+  void answered(Batch& batch, const redisReply& reply) override {
     events_.push_back(
-        name(call) + " answered " +
+        name(batch) + " answered " +
         (reply.type == REDIS_REPLY_INTEGER ? std::to_string(reply.integer) : std::string(text_of(reply))));
   }
-  void failed(Call& call, Failure failure) override {
-    events_.push_back(name(call) + " failed: " + std::string(to_text(failure)));
+  void failed(Batch& batch, Failure failure) override {
+    events_.push_back(name(batch) + " failed: " + std::string(to_text(failure)));
   }
-  std::string name(const Call& call) { return call.text.text.substr(0, 1); }
+  static std::string name(const Batch& batch) { return std::string(batch.name(batch.keys()[0]).substr(8, 1)); }
 
-  Call make_call(std::string text) {
-    Call call;
-    call.text = {std::move(text), 1};
-    call.check = &check_;
-    return call;
-  }
+  // What a batch of one check looks like on the wire, after the script's name.
+  struct Sent {
+    Sent(const CountedLimit& limit, std::string_view key) : check({{.limit = &limit, .key = key}}) {
+      if (!testing::add(batch, check)) throw std::logic_error("a batch takes its first request");
+      text = testing::call_of(batch);
+    }
+    testing::TestCheck check;
+    Batch batch;
+    std::string text;
+  };
+  std::string by_name(const Sent& sent) { return "*6\r\n$7\r\nEVALSHA\r\n$40\r\n" + script_.sha1 + "\r\n" + sent.text; }
+  static std::string with_text(const Sent& sent) { return "*6\r\n$4\r\nEVAL\r\n$8\r\nreturn 1\r\n" + sent.text; }
   std::vector<std::string> take_events() { return std::exchange(events_, {}); }
   std::string take_output(Connection& connection) { return std::exchange(connection.output(), {}); }
   void log_in(Connection& connection) {
@@ -45,7 +51,8 @@ class ConnectionTest : public ::testing::Test, protected Connection::Owner {
   const Script script_{"return 1", "e0e1f9fabfc9d4800c877a703b823ac0578ff8db"};
   Endpoint endpoint_ = *parse_url("redis://h");
   CountedLimit limit_ = testing::bucket(1, 1);
-  testing::TestCheck check_{{{.limit = &limit_, .key = "k"}}};
+  Sent a_{limit_, "a"};
+  Sent b_{limit_, "b"};
   std::vector<std::string> events_;
 };
 
@@ -102,17 +109,14 @@ TEST_F(ConnectionTest, WorksWhereScriptsMayNotBeLoaded) {
 }
 
 TEST_F(ConnectionTest, RepliesInOrderSplitAtEachByte) {
-  Call first = make_call("a");
-  Call second = make_call("b");
   const std::string replies = ":7\r\n$3\r\nx\r\n\r\n";
   for (std::size_t cut = 0; cut <= replies.size(); ++cut) {
     Connection connection(endpoint_, script_, *this);
     log_in(connection);
-    connection.send(first);
-    connection.send(second);
+    connection.send(a_.batch);
+    connection.send(b_.batch);
     EXPECT_EQ(connection.in_flight(), 2U);
-    EXPECT_EQ(take_output(connection), "*3\r\n$7\r\nEVALSHA\r\n$40\r\n" + script_.sha1 +
-                                           "\r\na*3\r\n$7\r\nEVALSHA\r\n$40\r\n" + script_.sha1 + "\r\nb");
+    EXPECT_EQ(take_output(connection), by_name(a_) + by_name(b_));
     EXPECT_EQ(connection.feed(std::string_view(replies).substr(0, cut)), Failure::none);
     EXPECT_EQ(connection.feed(std::string_view(replies).substr(cut)), Failure::none);
     EXPECT_THAT(take_events(), ElementsAre("a answered 7", "b answered x\r\n"));
@@ -123,28 +127,53 @@ TEST_F(ConnectionTest, RepliesInOrderSplitAtEachByte) {
 TEST_F(ConnectionTest, NoScriptIsSentOnceMoreWithTheText) {
   Connection connection(endpoint_, script_, *this);
   log_in(connection);
-  Call first = make_call("a");
-  Call second = make_call("b");
-  connection.send(first);
-  connection.send(second);
+  connection.send(a_.batch);
+  connection.send(b_.batch);
   take_output(connection);
   EXPECT_EQ(connection.feed("-NOSCRIPT x\r\n"), Failure::none);
-  EXPECT_EQ(take_output(connection), "*3\r\n$4\r\nEVAL\r\n$8\r\nreturn 1\r\na");
+  EXPECT_EQ(take_output(connection), with_text(a_));
   EXPECT_THAT(take_events(), IsEmpty());
   EXPECT_EQ(connection.feed(":2\r\n:1\r\n"), Failure::none);
   EXPECT_THAT(take_events(), ElementsAre("b answered 2", "a answered 1"));
 }
 
-TEST_F(ConnectionTest, NoScriptOfAWithdrawnCallIsNotSentAgain) {
+// What is sent again behind the text finds the script there.
+TEST_F(ConnectionTest, TheTextIsSentOnceForAllThatIsOnItsWay) {
   Connection connection(endpoint_, script_, *this);
   log_in(connection);
-  Call call = make_call("a");
-  connection.send(call);
+  connection.send(a_.batch);
+  connection.send(b_.batch);
   take_output(connection);
-  call.check = nullptr;
+  EXPECT_EQ(connection.feed("-NOSCRIPT x\r\n-NOSCRIPT x\r\n"), Failure::none);
+  EXPECT_EQ(take_output(connection), with_text(a_) + by_name(b_));
+  // Gone again in between.
+  EXPECT_EQ(connection.feed(":1\r\n-NOSCRIPT x\r\n"), Failure::none);
+  EXPECT_EQ(take_output(connection), with_text(b_));
+  EXPECT_EQ(connection.feed(":2\r\n"), Failure::none);
+  EXPECT_THAT(take_events(), ElementsAre("a answered 1", "b answered 2"));
+}
+
+TEST_F(ConnectionTest, NoScriptOfAWithdrawnCheckIsNotSentAgain) {
+  Connection connection(endpoint_, script_, *this);
+  log_in(connection);
+  connection.send(a_.batch);
+  take_output(connection);
+  ASSERT_TRUE(a_.batch.withdraw(a_.check));
   EXPECT_EQ(connection.feed("-NOSCRIPT x\r\n"), Failure::none);
   EXPECT_THAT(take_output(connection), IsEmpty());
   EXPECT_THAT(take_events(), ElementsAre("a answered NOSCRIPT x"));
+}
+
+TEST_F(ConnectionTest, OnlyWhatIsAwaitedIsSentAgain) {
+  Connection connection(endpoint_, script_, *this);
+  log_in(connection);
+  testing::TestCheck other({{.limit = &limit_, .key = "b"}});
+  ASSERT_TRUE(testing::add(a_.batch, other));
+  connection.send(a_.batch);
+  take_output(connection);
+  ASSERT_TRUE(a_.batch.withdraw(a_.check));
+  EXPECT_EQ(connection.feed("-NOSCRIPT x\r\n"), Failure::none);
+  EXPECT_EQ(take_output(connection), with_text(b_));
 }
 
 TEST_F(ConnectionTest, AReplyThatNobodyAskedForClosesIt) {
@@ -156,17 +185,15 @@ TEST_F(ConnectionTest, AReplyThatNobodyAskedForClosesIt) {
 TEST_F(ConnectionTest, ClosingFailsWhatIsInFlight) {
   Connection connection(endpoint_, script_, *this);
   log_in(connection);
-  Call first = make_call("a");
-  Call second = make_call("b");
-  connection.send(first);
-  connection.send(second);
+  connection.send(a_.batch);
+  connection.send(b_.batch);
   EXPECT_EQ(connection.feed(":1\r\n$10\r\nabc"), Failure::none);
   connection.close(Failure::lost);
   EXPECT_THAT(take_events(), ElementsAre("a answered 1", HasSubstr("b failed")));
   EXPECT_FALSE(connection.is_ready());
   // The half reply of the old connection does not show in the next one.
   log_in(connection);
-  connection.send(first);
+  connection.send(a_.batch);
   EXPECT_EQ(connection.feed(":5\r\n"), Failure::none);
   EXPECT_THAT(take_events(), ElementsAre("a answered 5"));
 }

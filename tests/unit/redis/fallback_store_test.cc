@@ -2,7 +2,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <atomic>
 
 #include <deque>
 
@@ -67,7 +66,7 @@ class FallbackStoreTest : public ::testing::Test {
   FallbackStoreTest() {
     auto primary = std::make_unique<FakeStore>();
     primary_ = primary.get();
-    store_ = std::make_unique<FallbackStore>(std::move(primary), memory_, reached_, metrics_);
+    store_ = std::make_unique<FallbackStore>(std::move(primary), memory_, health_, metrics_);
   }
   CountedLimit limit(std::uint32_t id, OnStoreFailure word, std::uint64_t burst = 1) {
     return {.numbers = {.algorithm = Algorithm::token_bucket, .rate = 1, .period = 3600s, .burst = burst},
@@ -78,7 +77,7 @@ class FallbackStoreTest : public ::testing::Test {
   MemoryStore memory_{1'000};
   metrics::Shard metrics_;
   FakeStore* primary_ = nullptr;
-  std::atomic<bool> reached_{false};
+  StoreHealth health_;
   std::unique_ptr<FallbackStore> store_;
   const Time now_{.steady = 5'000'000'000, .utc = 5'000'000'000};
   const CountedLimit local_ = limit(1, OnStoreFailure::local);

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "sluice/limit.h"
+#include "store/redis/batch.h"
+#include "store/redis/check_call.h"
 #include "store/redis/redis_limit.h"
 #include "store/redis/reply_reader.h"
 #include "store/store.h"
@@ -76,5 +78,26 @@ class TestCheck final : public Check {
   std::vector<Charge> held_charges_;
   std::vector<Decision> held_decisions_;
 };
+
+inline bool add(Batch& batch, TestCheck& check, std::int64_t deadline = 0) {
+  return batch.add(check, check.limits, "sluice:", Time{}, deadline);
+}
+
+/// The call of a batch, without the script's name.
+inline std::string call_of(Batch& batch) {
+  batch.prepare();
+  std::string text;
+  append_call(text, batch);
+  return text;
+}
+
+/// Reads the answer to a call of this check alone.
+inline Failure read_answer(std::string_view bytes, TestCheck& check) {
+  Batch batch;
+  if (!add(batch, check)) return Failure::unsupported;
+  batch.prepare();
+  const Failure failure = AnswerReader().read(*parse(bytes), batch);
+  return failure != Failure::none ? failure : batch.requests()[0].failure;
+}
 
 }  // namespace sluice::store::redis::testing

@@ -1,0 +1,87 @@
+// One server as the whole process sees it: does it answer, and if not, who tries it again and when.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "store/failure.h"
+#include "store/redis/jitter.h"
+
+namespace sluice::store::redis {
+
+/// A circuit breaker that the clients of all io threads share. It opens after `failures` failures in a row, whichever
+/// threads see them; then one client at a time tries the server, once an interval; one success closes it for all.
+/// Thread-safe. Every `now` is steady time in ns.
+class Node {
+ public:
+  struct Options {
+    unsigned failures = 5;                                                     ///< from 1
+    std::chrono::nanoseconds probe_interval = std::chrono::milliseconds(500);  ///< ± 20 %
+    std::uint64_t seed = 0;                                                    ///< of the jitter
+  };
+  /// The server can be asked, or not (any longer), and why. `detail`: its own words, if they tell more. Called once a
+  /// change, and once when it is first known; under a lock, so it may not call the node.
+  using Tell = std::function<void(bool up, Failure reason, std::string_view detail)>;
+
+  class Listener {
+   public:
+    /// The breaker has opened or closed. Called on any thread, under a lock: it may only pass it on.
+    virtual void node_changed() = 0;
+
+   protected:
+    ~Listener() = default;
+  };
+
+  Node(const Options& options, Tell tell);
+
+  /// Not asked, but for probes. Cost: one load.
+  [[nodiscard]] bool is_open() const { return open_.load(std::memory_order_acquire); }
+  /// A call to the server has failed.
+  void failed(Failure reason, std::string_view detail, std::int64_t now);
+  /// A call was answered in time. Cost while all is well: two loads.
+  void succeeded() {
+    if (in_a_row_.load(std::memory_order_relaxed) != 0 || is_open()) mend();
+  }
+
+  /// When the next probe is due; meaningful while open.
+  [[nodiscard]] std::int64_t probe_at() const { return probe_at_.load(std::memory_order_acquire); }
+  /// True: a probe is due, and the caller is to make it; the next one is due an interval later.
+  [[nodiscard]] bool take_probe(std::int64_t now);
+
+  /// A client has a connection on which calls can be sent, or has one no more.
+  void link_up();
+  void link_down(Failure reason, std::string_view detail);
+  /// A client that had a connection has ended.
+  void link_gone();
+  /// A client could not connect.
+  void link_failed(Failure reason, std::string_view detail);
+
+  void listen(Listener& listener);
+  /// After this the listener is not called any more.
+  void forget(const Listener& listener);
+
+ private:
+  void mend();
+  void tell_state(Failure reason, std::string_view detail);
+  void notify() const;
+
+  const unsigned failures_;
+  const std::int64_t probe_interval_;
+  const Tell tell_;
+  std::atomic<bool> open_{false};
+  std::atomic<unsigned> in_a_row_{0};
+  std::atomic<std::int64_t> probe_at_{0};
+  std::mutex mutex_;  ///< for all below, and for every change of open_
+  Jitter jitter_;
+  unsigned links_ = 0;
+  std::optional<bool> told_;
+  std::vector<Listener*> listeners_;
+};
+
+}  // namespace sluice::store::redis

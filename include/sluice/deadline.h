@@ -2,8 +2,10 @@
 #pragma once
 
 #include <chrono>
+#include <concepts>
 #include <cstdint>
 #include <limits>
+#include <ratio>
 
 #include "sluice/clock.h"
 
@@ -15,9 +17,14 @@ class Deadline {
  public:
   /// None: waits for as long as it takes.
   constexpr Deadline() = default;
-  /// So long from the call on; below 0: nothing is soon enough.
-  constexpr Deadline(std::chrono::nanoseconds timeout)  // NOLINT(google-explicit-constructor): wait(1, 100ms)
-      : ns_(timeout.count()), kind_(Kind::relative) {}
+  /// So long from the call on, at most 292 years; below 0: nothing is soon enough.
+  template <typename Rep, typename Period>
+    requires std::convertible_to<std::chrono::duration<Rep, Period>, std::chrono::nanoseconds>
+  constexpr Deadline(std::chrono::duration<Rep, Period> timeout)  // NOLINT(google-explicit-constructor): wait(1, 100ms)
+      : ns_(fits(timeout)         ? std::chrono::nanoseconds(timeout).count()
+            : timeout.count() > 0 ? kNone
+                                  : -kNone),
+        kind_(Kind::relative) {}
   /// Up to an instant of the machine's steady clock, of which a simulated clock has its own.
   constexpr Deadline(std::chrono::steady_clock::time_point instant)  // NOLINT(google-explicit-constructor)
       : ns_(std::chrono::nanoseconds(instant.time_since_epoch()).count()), kind_(Kind::absolute) {}
@@ -37,6 +44,14 @@ class Deadline {
 
  private:
   enum class Kind : std::uint8_t { none, relative, absolute };
+  // Both ways: seconds::max() is no number of ns.
+  template <typename Rep, typename Period>
+  static constexpr bool fits(std::chrono::duration<Rep, Period> timeout) {
+    constexpr double kMost = 9.2e18;
+    const double ns = std::chrono::duration<double, std::nano>(timeout).count();
+    return ns > -kMost && ns < kMost;
+  }
+
   static constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::max();
   std::int64_t ns_ = 0;
   Kind kind_ = Kind::none;

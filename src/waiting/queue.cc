@@ -78,26 +78,57 @@ bool Queue::withdraw(internal::Waiter& waiter) noexcept {
     const std::scoped_lock lock(mutex_);
     const std::int64_t now = this->now();
     advance(now, left);
-    internal::Waiter::Place& place = waiter.place_;
-    was_in_line = place.in_line;
+    was_in_line = waiter.place_.in_line;
     if (was_in_line) {
-      std::int64_t moment = now;
-      account_.change(now, [&](const Book& book, State& state, std::int64_t at) {
-        const Scale scale(book.tokens);
-        state = scale.state(line_->position_without(waiter, scale.position(state, at), at), at);
-        place.result.decision = decision_of(book.tokens.judge(state, at, place.cost), book.tokens.view(state, at));
-        moment = at;
-      });
-      line_->leave(waiter, moment);
-      place.result.outcome = WaitOutcome::stopped;
-      place.result.decision.allowed = false;
-      left.add(waiter);
-      advance(moment, left);  // those who moved up
-      tell_first(false);
+      remove(waiter, now, left);
+      advance(now, left);  // those who moved up
     }
+    tell_first(false);
   }
   left.finish();
   return was_in_line;
+}
+
+void Queue::withdraw_all(const void* owner) noexcept {
+  Left left;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (line_ == nullptr) return;
+    const std::int64_t now = this->now();
+    advance(now, left);
+    for (internal::Waiter* next = line_->first(); next != nullptr;) {
+      internal::Waiter& waiter = *next;
+      next = waiter.place_.behind;
+      if (waiter.owner_ == owner) remove(waiter, now, left);
+    }
+    advance(now, left);
+    tell_first(false);
+  }
+  left.finish();
+}
+
+void Queue::remove(internal::Waiter& waiter, std::int64_t now, Left& left) {
+  internal::Waiter::Place& place = waiter.place_;
+  std::int64_t moment = now;
+  account_.change(now, [&](const Book& book, State& state, std::int64_t at) {
+    const Scale scale(book.tokens);
+    state = scale.state(line_->position_without(waiter, scale.position(state, at), at), at);
+    place.result.decision = decision_of(book.tokens.judge(state, at, place.cost), book.tokens.view(state, at));
+    moment = at;
+  });
+  line_->leave(waiter, moment);
+  place.result.outcome = WaitOutcome::stopped;
+  place.result.decision.allowed = false;
+  left.add(waiter);
+}
+
+WaitResult Queue::refuse(std::uint64_t cost, WaitOutcome outcome) noexcept {
+  WaitResult result{.outcome = outcome};
+  account_.change(now(), [&](const Book& book, State& state, std::int64_t at) {
+    result.decision = decision_of(book.tokens.judge(state, at, cost), book.tokens.view(state, at));
+  });
+  result.decision.allowed = false;
+  return result;
 }
 
 void Queue::grant_due() noexcept {

@@ -38,6 +38,8 @@ class Queue final : public internal::Waits, public internal::Reserver, private C
 
   std::optional<WaitResult> enqueue(internal::Waiter& waiter, std::uint64_t cost, const Deadline& deadline) override;
   bool withdraw(internal::Waiter& waiter) noexcept override;
+  void withdraw_all(const void* owner) noexcept override;
+  [[nodiscard]] WaitResult refuse(std::uint64_t cost, WaitOutcome outcome) noexcept override;
   void grant_due() noexcept override;
   [[nodiscard]] std::int64_t now() const noexcept override;
 
@@ -85,6 +87,8 @@ class Queue final : public internal::Waits, public internal::Reserver, private C
   Int128 pass_reservation(TokenLine& tokens, std::int64_t now, Int128 moved);
   // The position is made what the order of the line says, to the part.
   void straighten(std::int64_t now);
+  // Takes a waiter out of the line and gives back what it took.
+  void remove(internal::Waiter& waiter, std::int64_t now, Left& left);
   // What those who failed are told.
   void explain(const Left& failed, std::int64_t now);
   void tell_first(bool again);

@@ -62,11 +62,7 @@ class Sleeper final : public Waiter {
 }  // namespace
 
 WaitResult wait_in_line(Waits& waits, std::uint64_t cost, const Deadline& deadline, std::stop_token stop) {
-  if (stop.stop_requested()) {
-    WaitResult result{.outcome = WaitOutcome::stopped};
-    result.decision.allowed = false;
-    return result;
-  }
+  if (stop.stop_requested()) return waits.refuse(cost, WaitOutcome::stopped);
   Sleeper sleeper(waits);
   if (const auto at_once = waits.enqueue(sleeper, cost, deadline)) return *at_once;
   const std::stop_callback on_stop(std::move(stop), [&] { waits.withdraw(sleeper); });

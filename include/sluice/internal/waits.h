@@ -28,7 +28,7 @@ class SLUICE_API Waiter {
   virtual void finish(const WaitResult& result) noexcept = 0;
 
  protected:
-  Waiter() = default;
+  explicit Waiter(const void* owner = nullptr) : owner_(owner) {}
   ~Waiter() = default;
 
  public:
@@ -46,6 +46,7 @@ class SLUICE_API Waiter {
     WaitResult result;
   };
   Place place_;
+  const void* const owner_;
 };
 
 // The line of one limiter. Thread-safe.
@@ -55,6 +56,10 @@ class SLUICE_API Waits {
   virtual std::optional<WaitResult> enqueue(Waiter& waiter, std::uint64_t cost, const Deadline& deadline) = 0;
   // Leaves the line and gives back what was taken; then finish(stopped). False when it isn't in the line any more.
   virtual bool withdraw(Waiter& waiter) noexcept = 0;
+  // The same for all of one owner.
+  virtual void withdraw_all(const void* owner) noexcept = 0;
+  // What somebody is told who isn't let into the line.
+  [[nodiscard]] virtual WaitResult refuse(std::uint64_t cost, WaitOutcome outcome) noexcept = 0;
   // Finishes those whose time has come, and tells the first of the others to lead.
   virtual void grant_due() noexcept = 0;
   // The limiter's clock.

@@ -1,8 +1,11 @@
 // How a decision is timed, alone and by several threads. bench/library/governor/src/measure.rs is the same in Rust.
 #pragma once
 
+#include <pthread.h>
+#include <sched.h>
 #include <time.h>
 
+#include <algorithm>
 #include <atomic>
 #include <barrier>
 #include <cstdint>
@@ -36,7 +39,7 @@ struct Amount {
 struct Result {
   std::uint64_t calls = 0;
   std::uint64_t allowed = 0;
-  double nanoseconds = 0;  // a call; of several threads: time that passes between two calls of any
+  double nanoseconds = 0;  // a call; of several threads: from one of them to the next of any, when as many run as can
 };
 
 constexpr std::uint64_t kBatch = 1'000;
@@ -68,42 +71,75 @@ template <typename Call>
   return result;
 }
 
-/// `make(thread)` gives each thread its `call`. All begin at once and go on for the same time.
+/// The scheduler may else leave two threads on one processor while the other does something else.
+inline void pin(unsigned thread) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(thread % std::thread::hardware_concurrency(), &set);
+  ::pthread_setaffinity_np(::pthread_self(), sizeof set, &set);
+}
+
+/// `make(thread)` gives each thread its `call`. All begin at once and go on for the same time. On a machine with few
+/// processors and other work, threads often don't run at the same time, and then share nothing: a batch counts only if
+/// another thread has ended one meanwhile, and this one had its processor all the time. What it took is divided by the
+/// number of threads that can run at once. Goes on, up to twenty times as long, until enough batches count.
 template <typename Make>
 Result together(const Amount& amount, unsigned threads, Make make) {
+  constexpr std::uint64_t kLeast = 100;
+  struct alignas(128) Shared {
+    std::atomic<std::uint64_t> batches{0};
+    Result result;
+    double took = 0;
+  };
+  std::vector<Shared> all(threads);
+  std::atomic<std::uint64_t> counted{0};
   std::barrier start(static_cast<std::ptrdiff_t>(threads));
-  std::vector<Result> results(threads);
   std::vector<std::jthread> running;
-  for (unsigned thread = 0; thread < threads; ++thread) {
-    running.emplace_back([&, thread] {
-      auto call = make(thread);
+  for (unsigned self = 0; self < threads; ++self) {
+    running.emplace_back([&, self] {
+      pin(self);
+      auto call = make(self);
+      const auto others = [&] {
+        std::uint64_t sum = 0;
+        for (unsigned other = 0; other < threads; ++other) {
+          if (other != self) sum += all[other].batches.load(std::memory_order_relaxed);
+        }
+        return sum;
+      };
       Result result;
+      double took = 0;
       start.arrive_and_wait();
-      double begin = wall_now();
-      if (amount.calls == 0) {
-        while (!amount.warm_up().enough(wall_now() - begin, 0)) static_cast<void>(batch(call));
-        begin = wall_now();
-      }
+      const double begin = wall_now();
       double elapsed = 0;
-      while (!amount.enough(elapsed, result.calls)) {
+      while (!amount.enough(elapsed, result.calls) ||
+             (counted.load(std::memory_order_relaxed) < kLeast && elapsed < 20 * amount.nanoseconds)) {
+        const std::uint64_t before = others();
+        const double wall = wall_now();
+        const double cpu = cpu_now();
         result.allowed += batch(call);
-        result.calls += kBatch;
+        const double ran = cpu_now() - cpu;
         elapsed = wall_now() - begin;
+        result.calls += kBatch;
+        all[self].batches.fetch_add(1, std::memory_order_relaxed);
+        const bool uninterrupted = begin + elapsed - wall < 1.2 * ran + 1'000;
+        if (uninterrupted && others() != before && elapsed >= amount.warm_up().nanoseconds) {
+          counted.fetch_add(1, std::memory_order_relaxed);
+          took += ran;
+        }
       }
-      result.nanoseconds = elapsed / static_cast<double>(result.calls);
-      results[thread] = result;
+      all[self].result = result;
+      all[self].took = took;
     });
   }
   running.clear();
-  Result all;
-  double rate = 0;
-  for (const Result& one : results) {
-    all.calls += one.calls;
-    all.allowed += one.allowed;
-    rate += 1 / one.nanoseconds;
+  Result sum;
+  for (const Shared& one : all) {
+    sum.calls += one.result.calls;
+    sum.allowed += one.result.allowed;
+    sum.nanoseconds += one.took;
   }
-  all.nanoseconds = 1 / rate;
-  return all;
+  sum.nanoseconds /= static_cast<double>(counted * kBatch * std::min(threads, std::thread::hardware_concurrency()));
+  return sum;
 }
 
 }  // namespace sluice::bench

@@ -3,6 +3,7 @@
 //   sluice_bench list               names of the workloads
 //   sluice_bench WORKLOAD AMOUNT    runs one: AMOUNT is calls (each thread), or a time such as 200ms
 //   sluice_bench                    the same, a workload a line, from standard input: tables stay from line to line
+//   sluice_bench grow KEYS          a keyed limiter from nothing to KEYS keys
 //
 // Every run answers with one JSON object on a line. bench/run library runs all that and compares.
 #include <algorithm>
@@ -60,6 +61,7 @@ bool run(const std::vector<Workload>& workloads, std::string_view name, std::str
 
 int main(int argc, char** argv) {
   std::vector<Workload> workloads = sluice::bench::direct_workloads();
+  std::ranges::copy(sluice::bench::keyed_workloads(), std::back_inserter(workloads));
   std::ranges::copy(sluice::bench::algorithm_workloads(), std::back_inserter(workloads));
   const std::vector<std::string_view> arguments(argv + 1, argv + argc);
   if (arguments.empty()) {
@@ -73,7 +75,11 @@ int main(int argc, char** argv) {
     for (const Workload& workload : workloads) std::puts(workload.name.c_str());
     return 0;
   }
+  if (arguments.size() == 2 && arguments[0] == "grow" && number(arguments[1])) {
+    sluice::bench::grow(*number(arguments[1]));
+    return 0;
+  }
   if (arguments.size() == 2) return run(workloads, arguments[0], arguments[1]) ? 0 : 2;
-  std::fputs("usage: sluice_bench [list | WORKLOAD CALLS|MSms]\n", stderr);
+  std::fputs("usage: sluice_bench [list | grow KEYS | WORKLOAD CALLS|MSms]\n", stderr);
   return 2;
 }

@@ -1,5 +1,6 @@
 //! How a decision is timed, alone and by several threads. bench/library/measure.h is the same in C++.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Barrier;
 
 fn nanoseconds_of(clock: libc::clockid_t) -> f64 {
@@ -44,11 +45,12 @@ impl Amount {
 pub struct Outcome {
     pub calls: u64,
     pub allowed: u64,
-    /// A call; of several threads: time that passes between two calls of any.
+    /// A call; of several threads: from one of them to the next of any, when as many run as can.
     pub nanoseconds: f64,
 }
 
 const BATCH: u64 = 1_000;
+const LEAST: u64 = 100;
 
 #[inline(always)]
 fn batch<F: FnMut() -> bool>(call: &mut F) -> u64 {
@@ -59,56 +61,95 @@ fn batch<F: FnMut() -> bool>(call: &mut F) -> u64 {
     allowed
 }
 
-#[inline(always)]
-fn timed<F: FnMut() -> bool>(amount: &Amount, clock: fn() -> f64, call: &mut F) -> Outcome {
-    let mut begin = clock();
+/// `call()` decides once and says if it was allowed.
+#[inline(never)]
+pub fn alone<F: FnMut() -> bool>(amount: &Amount, mut call: F) -> Outcome {
     if amount.calls == 0 {
-        while !amount.warm_up().enough(clock() - begin, 0) {
-            std::hint::black_box(batch(call));
+        let begin = cpu_now();
+        while !amount.warm_up().enough(cpu_now() - begin, 0) {
+            std::hint::black_box(batch(&mut call));
         }
-        begin = clock();
     }
     let mut outcome = Outcome::default();
+    let begin = cpu_now();
     let mut elapsed = 0.0;
     while !amount.enough(elapsed, outcome.calls) {
-        outcome.allowed += batch(call);
+        outcome.allowed += batch(&mut call);
         outcome.calls += BATCH;
-        elapsed = clock() - begin;
+        elapsed = cpu_now() - begin;
     }
     outcome.nanoseconds = elapsed / outcome.calls as f64;
     outcome
 }
 
-/// `call()` decides once and says if it was allowed.
-#[inline(never)]
-pub fn alone<F: FnMut() -> bool>(amount: &Amount, mut call: F) -> Outcome {
-    timed(amount, cpu_now, &mut call)
+fn cores() -> usize {
+    std::thread::available_parallelism().unwrap().get()
 }
 
-/// `make(thread)` gives each thread its `call`. All begin at once and go on for the same time.
+/// The scheduler may else leave two threads on one processor while the other does something else.
+fn pin(thread: usize) {
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(thread % cores(), &mut set);
+        libc::pthread_setaffinity_np(libc::pthread_self(), std::mem::size_of_val(&set), &set);
+    }
+}
+
+#[repr(align(128))]
+#[derive(Default)]
+struct Batches(AtomicU64);
+
+/// `make(thread)` gives each thread its `call`. All begin at once and go on for the same time. On a machine with few
+/// processors and other work, threads often don't run at the same time, and then share nothing: a batch counts only if
+/// another thread has ended one meanwhile, and this one had its processor all the time. What it took is divided by the
+/// number of threads that can run at once. Goes on, up to twenty times as long, until enough batches count.
 pub fn together<M, F>(amount: &Amount, threads: usize, make: M) -> Outcome
 where
     M: Fn(usize) -> F + Sync,
     F: FnMut() -> bool,
 {
     let start = Barrier::new(threads);
-    let results: Vec<Outcome> = std::thread::scope(|scope| {
-        let running: Vec<_> = (0..threads)
-            .map(|thread| {
-                let (make, start) = (&make, &start);
-                scope.spawn(move || {
-                    let mut call = make(thread);
-                    start.wait();
-                    timed(amount, wall_now, &mut call)
-                })
-            })
-            .collect();
+    let batches: Vec<Batches> = (0..threads).map(|_| Batches::default()).collect();
+    let counted = AtomicU64::new(0);
+    let work = |own: usize| {
+        pin(own);
+        let mut call = make(own);
+        let others = || -> u64 {
+            (0..threads).filter(|other| *other != own).map(|other| batches[other].0.load(Ordering::Relaxed)).sum()
+        };
+        let mut outcome = Outcome::default();
+        let mut took = 0.0;
+        start.wait();
+        let begin = wall_now();
+        let mut elapsed = 0.0;
+        while !amount.enough(elapsed, outcome.calls)
+            || (counted.load(Ordering::Relaxed) < LEAST && elapsed < 20.0 * amount.nanoseconds)
+        {
+            let before = others();
+            let wall = wall_now();
+            let cpu = cpu_now();
+            outcome.allowed += batch(&mut call);
+            let ran = cpu_now() - cpu;
+            elapsed = wall_now() - begin;
+            outcome.calls += BATCH;
+            batches[own].0.fetch_add(1, Ordering::Relaxed);
+            let uninterrupted = begin + elapsed - wall < 1.2 * ran + 1_000.0;
+            if uninterrupted && others() != before && elapsed >= amount.warm_up().nanoseconds {
+                counted.fetch_add(1, Ordering::Relaxed);
+                took += ran;
+            }
+        }
+        (outcome, took)
+    };
+    let results: Vec<(Outcome, f64)> = std::thread::scope(|scope| {
+        let work = &work;
+        let running: Vec<_> = (0..threads).map(|own| scope.spawn(move || work(own))).collect();
         running.into_iter().map(|one| one.join().unwrap()).collect()
     });
-    let rate: f64 = results.iter().map(|one| 1.0 / one.nanoseconds).sum();
+    let took: f64 = results.iter().map(|(_, took)| took).sum();
     Outcome {
-        calls: results.iter().map(|one| one.calls).sum(),
-        allowed: results.iter().map(|one| one.allowed).sum(),
-        nanoseconds: 1.0 / rate,
+        calls: results.iter().map(|(one, _)| one.calls).sum(),
+        allowed: results.iter().map(|(one, _)| one.allowed).sum(),
+        nanoseconds: took / (counted.into_inner() * BATCH * threads.min(cores()) as u64) as f64,
     }
 }

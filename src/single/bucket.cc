@@ -89,7 +89,7 @@ Decision Bucket::exact(std::int64_t now, Change change) noexcept {
     const Slot& slot = slots_[version % 2];
     const std::int64_t origin = slot.origin.load(std::memory_order_relaxed);
     const std::uint64_t c = slot.c.load(std::memory_order_relaxed);
-    const std::uint64_t start = slot.start.load(std::memory_order_relaxed);
+    const std::uint64_t start = slot.start.load(std::memory_order_relaxed) & kValueMask;
     const auto reading_at = [&](std::int64_t at) { return start + Uint128{algorithm::ticks_between(origin, at)} * c; };
     const std::uint64_t full_at = word & kValueMask;
 
@@ -130,15 +130,14 @@ Decision Bucket::exact(std::int64_t now, Change change) noexcept {
       Slot& fresh = slots_[(version + 1) % 2];
       const std::uint64_t generation = (version + 1) % kGenerations << kValueBits;
       const std::uint64_t new_c = exact_->tokens.parts_per_tick();
-      fresh.generation.store(kNone, std::memory_order_release);
+      fresh.start.store(kNone, std::memory_order_release);
       fresh.origin.store(at, std::memory_order_release);
-      fresh.start.store(new_start, std::memory_order_release);
       fresh.c.store(new_c, std::memory_order_release);
       fresh.p.store(exact_->tokens.parts_per_token(), std::memory_order_release);
       fresh.burst.store(exact_->tokens.limit(), std::memory_order_release);
       fresh.capacity.store(static_cast<std::uint64_t>(exact_->tokens.parts_when_full()), std::memory_order_release);
       fresh.horizon.store(new_c == 0 ? INT64_MAX : (kMostReading - new_start) / new_c, std::memory_order_release);
-      fresh.generation.store(generation, std::memory_order_release);
+      fresh.start.store(generation | new_start, std::memory_order_release);
       next = generation | (new_start + state.missing_low);
     }
     exact_->state = state;

@@ -107,10 +107,9 @@ class SLUICE_API Bucket {
   static constexpr std::uint64_t kMostMissing = std::uint64_t{1} << 56U;
 
   struct alignas(64) Slot {
-    std::atomic<std::uint64_t> generation{kNone};  // in the place it has in the word
-    std::atomic<std::uint64_t> horizon{0};         // ns after origin up to which readings fit
+    std::atomic<std::uint64_t> start{kNone};  // the reading at `origin`, as a word
+    std::atomic<std::uint64_t> horizon{0};    // ns after origin up to which readings fit
     std::atomic<std::int64_t> origin{0};
-    std::atomic<std::uint64_t> start{0};
     std::atomic<std::uint64_t> c{0};
     std::atomic<std::uint64_t> p{1};
     std::atomic<std::uint64_t> burst{1};
@@ -147,22 +146,22 @@ class SLUICE_API Bucket {
     const std::uint64_t version = version_.load(std::memory_order_acquire);
     const Slot& slot = slots_[version % 2];
     Look look;
-    const std::uint64_t generation = slot.generation.load(std::memory_order_acquire);
+    const std::uint64_t start = slot.start.load(std::memory_order_acquire);
     const std::uint64_t elapsed =
         static_cast<std::uint64_t>(now) - static_cast<std::uint64_t>(slot.origin.load(std::memory_order_acquire));
     const std::uint64_t horizon = slot.horizon.load(std::memory_order_acquire);
     look.c = slot.c.load(std::memory_order_acquire);
-    const std::uint64_t reading = slot.start.load(std::memory_order_acquire) + elapsed * look.c;
+    const std::uint64_t reading = start + elapsed * look.c;
     look.p = slot.p.load(std::memory_order_acquire);
     look.burst = slot.burst.load(std::memory_order_acquire);
     look.capacity = slot.capacity.load(std::memory_order_acquire);
     SLUICE_SYNC_POINT("bucket.look");
     look.word = word_.load(std::memory_order_acquire);
-    look.fits_word = (look.word ^ generation) <= kValueMask && elapsed <= horizon &&
-                     version_.load(std::memory_order_relaxed) == version;
+    look.fits_word =
+        (look.word ^ start) <= kValueMask && elapsed <= horizon && version_.load(std::memory_order_relaxed) == version;
     // Of one generation, words compare like values.
-    look.full_at = std::max(look.word, generation + reading);
-    look.missing = look.full_at - (generation + reading);
+    look.full_at = std::max(look.word, reading);
+    look.missing = look.full_at - reading;
     return look;
   }
 

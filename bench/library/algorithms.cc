@@ -1,10 +1,15 @@
 // Every algorithm, given the time: what `instructions` counts.
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
 
+#include "keys.h"
+#include "sluice/adaptive_concurrency.h"
 #include "sluice/concurrency.h"
 #include "sluice/fixed_window.h"
+#include "sluice/keyed.h"
 #include "sluice/leaky_bucket.h"
 #include "sluice/limit.h"
 #include "sluice/sliding_log.h"
@@ -72,6 +77,21 @@ Result single(const Amount& amount) {
   return alone(amount, [&] { return told(limiter.try_acquire(1, at(now += kStep))); });
 }
 
+// By key: a thousand strings in turn, each as often as the one of `single`.
+constexpr std::uint64_t kKeys = 1'000;
+
+template <typename Case, bool kPlenty>
+Result keyed(const Amount& amount) {
+  Keyed<typename Case::Limiter, std::string> limiter(Case::numbers(kPlenty));
+  const std::vector<std::string> keys = string_keys(kKeys);
+  std::int64_t now = kStart;
+  for (const std::string& key : keys) static_cast<void>(limiter.try_acquire(key, 1, at(now)));
+  Turn turn(kKeys, 0);
+  return alone(amount, [&] {
+    return told(limiter.try_acquire(keys[turn.next()], 1, at(now += kStep / static_cast<std::int64_t>(kKeys))));
+  });
+}
+
 // Taken and given back.
 template <bool kPlenty>
 Result lease(const Amount& amount) {
@@ -84,10 +104,38 @@ Result lease(const Amount& amount) {
   });
 }
 
+template <bool kPlenty>
+Result keyed_lease(const Amount& amount) {
+  Keyed<Concurrency, std::string> limiter({.rate = kPlenty ? 10U : 0U});
+  const std::vector<std::string> keys = string_keys(kKeys);
+  std::int64_t now = kStart;
+  Turn turn(kKeys, 0);
+  return alone(amount, [&] {
+    auto lease = limiter.try_acquire(keys[turn.next()], 1, at(now += kStep));
+    static_cast<void>(lease.release(at(now)));
+    return told(lease.decision());
+  });
+}
+
+template <bool kPlenty>
+Result adaptive(const Amount& amount) {
+  AdaptiveConcurrency limiter({.initial = 1, .max = 1});
+  std::int64_t now = kStart;
+  std::optional<AdaptiveConcurrency::Permit> other;
+  if (!kPlenty) other = limiter.try_acquire(at(now));
+  return alone(amount, [&] {
+    auto permit = limiter.try_acquire(at(now += kStep));
+    permit.success(at(now + 1'000));
+    return told(permit.decision());
+  });
+}
+
 template <typename Case>
 void add(std::vector<Workload>& workloads, const std::string& name) {
   workloads.push_back({"single." + name + ".allowed", single<Case, true>});
   workloads.push_back({"single." + name + ".denied", single<Case, false>});
+  workloads.push_back({"keyed." + name + ".allowed", keyed<Case, true>});
+  workloads.push_back({"keyed." + name + ".denied", keyed<Case, false>});
 }
 
 }  // namespace
@@ -104,6 +152,10 @@ std::vector<Workload> algorithm_workloads() {
   add<Log>(all, "sliding_log");
   all.push_back({"single.concurrency.allowed", lease<true>});
   all.push_back({"single.concurrency.denied", lease<false>});
+  all.push_back({"keyed.concurrency.allowed", keyed_lease<true>});
+  all.push_back({"keyed.concurrency.denied", keyed_lease<false>});
+  all.push_back({"single.adaptive.allowed", adaptive<true>});
+  all.push_back({"single.adaptive.denied", adaptive<false>});
   return all;
 }
 

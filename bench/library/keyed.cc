@@ -2,10 +2,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdio>
 #include <fstream>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -105,6 +107,26 @@ Result string_cold(const Amount& amount) {
   });
 }
 
+// The same through try_acquire_many, 32 at a time.
+Result string_many_at_once(const Amount& amount) {
+  constexpr std::size_t kAtOnce = 32;
+  auto& table = strings();
+  Turn turn(table.keys.size(), 0);
+  std::int64_t now = later();
+  std::array<std::string_view, kAtOnce> keys;
+  std::array<Decision, kAtOnce> decisions;
+  std::size_t next = kAtOnce;
+  return alone(amount, [&] {
+    if (next == kAtOnce) {
+      for (auto& key : keys) key = table.keys[table.order[turn.next()]];
+      now += kStep * static_cast<std::int64_t>(kAtOnce);
+      table.limiter.try_acquire_many<std::string_view>(keys, decisions, at(now));
+      next = 0;
+    }
+    return decisions[next++].allowed;
+  });
+}
+
 Result string_clock(const Amount& amount) {
   auto& table = strings_with_clock();
   Turn turn(table.keys.size(), 0);
@@ -196,9 +218,10 @@ void grow(std::uint64_t keys) {
 }
 
 std::vector<Workload> keyed_workloads() {
-  return {{"string.given", string_given}, {"string.cold", string_cold},         {"string.clock", string_clock},
-          {"string.2", string_two},       {"string.2.apart", string_two_apart}, {"number.given", number_given},
-          {"number.2", number_two},       {"string.10m", string_many},          {"string.10m.keys", string_many_keys}};
+  return {{"string.given", string_given},       {"string.cold", string_cold}, {"string.cold.32", string_many_at_once},
+          {"string.clock", string_clock},       {"string.2", string_two},     {"string.2.apart", string_two_apart},
+          {"number.given", number_given},       {"number.2", number_two},     {"string.10m", string_many},
+          {"string.10m.keys", string_many_keys}};
 }
 
 }  // namespace sluice::bench

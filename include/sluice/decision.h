@@ -30,4 +30,36 @@ struct Decision {
   };  ///< leaky bucket: when to act; 0 for all others
 };
 
+/// As text, for logs and tests. `Stream`: a std::ostream, or what takes text and numbers like one.
+template <typename Stream>
+Stream& operator<<(Stream& out, Mark mark) {
+  switch (mark) {
+    case Mark::none:
+      out << "none";
+      break;
+    case Mark::quota_hit:
+      out << "quota_hit";
+      break;
+    case Mark::over_quota:
+      out << "over_quota";
+      break;
+  }
+  return out;
+}
+
+/// As text, for logs and tests: "denied, retry_after 100 ms, remaining 0 of 30, reset_after 3 s", and `delay` and
+/// `mark` where there are any. `Stream`: as above.
+template <typename Stream>
+Stream& operator<<(Stream& out, const Decision& decision) {
+  if (decision.allowed) {
+    out << "allowed";
+  } else {
+    out << "denied, retry_after " << decision.retry_after;
+  }
+  out << ", remaining " << decision.remaining << " of " << decision.limit << ", reset_after " << decision.reset_after;
+  if (decision.delay != Wait()) out << ", delay " << decision.delay;
+  if (decision.mark != Mark::none) out << ", mark " << decision.mark;
+  return out;
+}
+
 }  // namespace sluice

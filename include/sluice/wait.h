@@ -29,9 +29,31 @@ class Wait {
 
   friend constexpr auto operator<=>(const Wait&, const Wait&) = default;
 
+  /// As text, for logs and tests: "never", "0", or a whole number of the largest unit that it is a multiple of, as in
+  /// "1500 ms". `Stream`: a std::ostream, or what takes text and numbers like one.
+  template <typename Stream>
+  friend Stream& operator<<(Stream& out, const Wait& wait) {
+    if (wait.is_never()) {
+      out << "never";
+    } else if (wait.ticks_ == 0) {
+      out << "0";
+    } else if (wait.ticks_ % kSecond == 0) {
+      out << wait.ticks_ / kSecond << " s";
+    } else if (wait.ticks_ % kMillisecond == 0) {
+      out << wait.ticks_ / kMillisecond << " ms";
+    } else if (wait.ticks_ % kMicrosecond == 0) {
+      out << wait.ticks_ / kMicrosecond << " µs";
+    } else {
+      out << wait.ticks_ << " ns";
+    }
+    return out;
+  }
+
  private:
   static constexpr std::int64_t kNever = INT64_MAX;
   static constexpr std::int64_t kSecond = 1'000'000'000;
+  static constexpr std::int64_t kMillisecond = 1'000'000;
+  static constexpr std::int64_t kMicrosecond = 1'000;
   constexpr explicit Wait(std::int64_t ticks) : ticks_(ticks) {}
   std::int64_t ticks_ = 0;
 };

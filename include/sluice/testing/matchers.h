@@ -15,49 +15,6 @@
 
 namespace sluice {
 
-/// A wait as tests show it: "never", "0", or a whole number of the largest unit that it is a multiple of: "1500 ms".
-inline void PrintTo(const Wait& wait, std::ostream* out) {  // NOLINT(readability-identifier-naming): GoogleTest's name
-  if (wait.is_never()) {
-    *out << "never";
-    return;
-  }
-  const std::int64_t ns = wait.value().count();
-  if (ns == 0) {
-    *out << "0";
-  } else if (ns % 1'000'000'000 == 0) {
-    *out << ns / 1'000'000'000 << " s";
-  } else if (ns % 1'000'000 == 0) {
-    *out << ns / 1'000'000 << " ms";
-  } else if (ns % 1'000 == 0) {
-    *out << ns / 1'000 << " µs";
-  } else {
-    *out << ns << " ns";
-  }
-}
-
-inline void PrintTo(Mark mark, std::ostream* out) {  // NOLINT(readability-identifier-naming)
-  *out << (mark == Mark::none ? "none" : mark == Mark::quota_hit ? "quota_hit" : "over_quota");
-}
-
-/// A decision as tests show it: "denied, retry_after 100 ms, remaining 0 of 30, reset_after 3 s".
-inline void PrintTo(const Decision& decision, std::ostream* out) {  // NOLINT(readability-identifier-naming)
-  *out << (decision.allowed ? "allowed" : "denied");
-  if (!decision.allowed) {
-    *out << ", retry_after ";
-    PrintTo(decision.retry_after, out);
-  }
-  *out << ", remaining " << decision.remaining << " of " << decision.limit << ", reset_after ";
-  PrintTo(decision.reset_after, out);
-  if (decision.delay != Wait()) {
-    *out << ", delay ";
-    PrintTo(decision.delay, out);
-  }
-  if (decision.mark != Mark::none) {
-    *out << ", mark ";
-    PrintTo(decision.mark, out);
-  }
-}
-
 namespace internal {
 
 // What a verb answers: a decision, or something that has one (a lease, a permit, what acquire_up_to granted).
@@ -86,8 +43,9 @@ class VerdictMatcher {
 
   // NOLINTBEGIN(readability-identifier-naming): GoogleMock's names
   template <typename T>
-  bool MatchAndExplain(const T& of, ::testing::MatchResultListener* /*listener*/) const {
+  bool MatchAndExplain(const T& of, ::testing::MatchResultListener* listener) const {
     const Decision& decision = decision_in(of);
+    if constexpr (!std::is_same_v<T, Decision>) *listener << "which is " << decision;
     switch (verdict_) {
       case Verdict::allowed:
         return decision.allowed;
@@ -104,9 +62,15 @@ class VerdictMatcher {
 
  private:
   [[nodiscard]] const char* text() const {
-    return verdict_ == Verdict::allowed  ? "allowed"
-           : verdict_ == Verdict::denied ? "denied"
-                                         : "denied for ever (retry_after never)";
+    switch (verdict_) {
+      case Verdict::allowed:
+        return "allowed";
+      case Verdict::denied:
+        return "denied";
+      case Verdict::never:
+        break;
+    }
+    return "denied for ever (retry_after never)";
   }
   Verdict verdict_;
 };
@@ -122,7 +86,7 @@ class FieldMatcher {
   template <typename T>
   bool MatchAndExplain(const T& of, ::testing::MatchResultListener* listener) const {
     const Field& value = decision_in(of).*field_;
-    if (listener->IsInterested()) *listener << "whose " << name_ << " is " << ::testing::PrintToString(value);
+    *listener << "whose " << name_ << " is " << value;
     return matcher_.Matches(value);
   }
   void DescribeTo(std::ostream* out) const {
@@ -161,12 +125,6 @@ auto field_matcher(const char* name, Field Decision::* field, const M& matcher) 
 }
 
 }  // namespace internal
-
-/// Leases, permits and what else holds a decision are shown as that.
-template <internal::HasDecision T>
-void PrintTo(const T& of, std::ostream* out) {  // NOLINT(readability-identifier-naming)
-  PrintTo(internal::decision_in(of), out);
-}
 
 // The matchers take a Decision, or what holds one: a lease, a permit, a Granted. Those with a parameter take a value or
 // a matcher of the field; for waits a value is a duration or a Wait:

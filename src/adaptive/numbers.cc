@@ -2,40 +2,15 @@
 
 #include <chrono>
 #include <cstdint>
-#include <stdexcept>
-#include <string>
-#include <string_view>
 #include <variant>
-#include <vector>
 
-#include "algorithm/limit_check.h"
+#include "adaptive/check.h"
 
 namespace sluice::adaptive {
 
 namespace {
 
 constexpr std::uint64_t kMostCalls = 1'000'000;
-
-class Check {
- public:
-  void range(std::string_view field, std::uint64_t low, std::uint64_t high, std::uint64_t found) {
-    if (found >= low && found <= high) return;
-    problems_.push_back(
-        {field, "must be " + std::to_string(low) + " … " + std::to_string(high) + ", is " + std::to_string(found)});
-  }
-  void duration(std::string_view field, std::chrono::nanoseconds longest, std::string_view longest_text,
-                std::chrono::nanoseconds found) {
-    if (found >= std::chrono::microseconds(1) && found <= longest && found.count() % 1'000 == 0) return;
-    problems_.push_back({field, "must be 1 µs … " + std::string(longest_text) + " in whole µs, is " +
-                                    std::to_string(found.count()) + " ns"});
-  }
-  void finish() const {
-    if (!problems_.empty()) throw std::invalid_argument("sluice: " + algorithm::joined(problems_));
-  }
-
- private:
-  std::vector<algorithm::LimitProblem> problems_;
-};
 
 void check(const Aimd& aimd, Check& check) {
   check.duration("aimd.timeout", std::chrono::minutes(15), "15 min", aimd.timeout);

@@ -4,31 +4,16 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <cstdlib>
-#include <random>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "tests/unit/adaptive/random.h"
 
 namespace sluice::adaptive {
 namespace {
 
 constexpr std::int64_t kStart = 1'767'225'600'000'000'000;
-
-class Random {
- public:
-  explicit Random(std::uint64_t seed) : engine_(seed) {}
-  std::uint64_t below(std::uint64_t end) { return std::uniform_int_distribution<std::uint64_t>(0, end - 1)(engine_); }
-  std::uint64_t between(std::uint64_t low, std::uint64_t high) { return low + below(high - low + 1); }
-  bool one_in(std::uint64_t n) { return below(n) == 0; }
-  // Of all orders of magnitude.
-  std::int64_t time(std::int64_t most) {
-    return static_cast<std::int64_t>(below(static_cast<std::uint64_t>(most)) >> below(14));
-  }
-
- private:
-  std::mt19937_64 engine_;
-};
 
 AdaptiveConcurrency::Numbers random_numbers(Random& random) {
   AdaptiveConcurrency::Numbers numbers;
@@ -60,7 +45,8 @@ class Pair {
 
   // One random operation; false when the two differ.
   bool step() {
-    now_ += random_.one_in(50) ? -random_.time(2'000) : random_.time(8'000);
+    const auto step = static_cast<std::int64_t>(random_.size(random_.one_in(50) ? 2'000 : 8'000));
+    now_ += random_.one_in(50) ? -step : step;
     const Time now{.steady = now_, .utc = 0};
     const std::uint64_t what = random_.below(1'000);
     if (what < 480 || calls_.empty()) {
@@ -129,8 +115,7 @@ class Pair {
 };
 
 TEST(Reference, AMillionOperationsAreTheSame) {
-  const char* chosen = std::getenv("SLUICE_SEED");  // NOLINT(concurrency-mt-unsafe)
-  Random random(chosen != nullptr ? std::stoull(chosen) : 1);
+  Random random(seed_of_the_run());
   constexpr int kCases = 250;
   constexpr int kOperations = 4'000;
   std::uint64_t probes = 0;

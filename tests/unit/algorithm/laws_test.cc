@@ -1,15 +1,13 @@
 // Laws that hold for every limit in every state, tried on random ones. The seed is SLUICE_SEED (default 1).
 #include <gtest/gtest.h>
 
-#include <array>
-#include <cstdlib>
-#include <random>
 #include <string>
 #include <vector>
 
 #include "algorithm/compiled_limit.h"
 #include "algorithm/int128.h"
 #include "tests/unit/algorithm/instants.h"
+#include "tests/unit/algorithm/random_limits.h"
 
 namespace sluice::algorithm {
 namespace {
@@ -17,35 +15,12 @@ namespace {
 constexpr int kCases = 3'000;
 constexpr int kOperations = 30;
 
-std::uint64_t seed() {
-  const char* chosen = std::getenv("SLUICE_SEED");  // NOLINT(concurrency-mt-unsafe)
-  return chosen != nullptr ? std::stoull(chosen) : 1;
-}
-
 bool operator==(const Outcome& a, const Outcome& b) {
   return a.verdict.fits == b.verdict.fits && a.verdict.mark == b.verdict.mark &&
          a.verdict.retry_after == b.verdict.retry_after && a.verdict.delay == b.verdict.delay &&
          a.view.limit == b.view.limit && a.view.remaining == b.view.remaining &&
          a.view.reset_after == b.view.reset_after;
 }
-
-class Random {
- public:
-  explicit Random(std::uint64_t seed) : engine_(seed) {}
-  std::int64_t between(std::int64_t low, std::int64_t high) {
-    return std::uniform_int_distribution<std::int64_t>(low, high)(engine_);
-  }
-  // Sizes of all orders of magnitude.
-  std::int64_t size(std::int64_t most) {
-    std::int64_t top = 1;
-    for (std::int64_t digits = between(0, 15); digits > 0 && top <= most / 10; --digits) top *= 10;
-    return between(1, top);
-  }
-  std::uint64_t tokens(std::uint64_t most) { return static_cast<std::uint64_t>(size(static_cast<std::int64_t>(most))); }
-
- private:
-  std::mt19937_64 engine_;
-};
 
 // A random limit in a random state, at a random time.
 struct Case {
@@ -55,38 +30,12 @@ struct Case {
   std::int64_t now = 0;
 };
 
-Limit random_limit(Algorithm algorithm, Random& random) {
-  Limit limit{.algorithm = algorithm, .rate = random.tokens(kMaxRate), .burst = random.tokens(kMaxTokens)};
-  limit.period = std::chrono::microseconds(random.size(kMaxPeriod.count() / 1'000));
-  limit.queue = random.tokens(kMaxTokens) - 1;
-  if (algorithm == Algorithm::fixed_window && random.between(0, 1) == 1) limit.align = Align::first_hit;
-  if (random.between(0, 3) == 0) limit = {.algorithm = algorithm, .rate = 7, .burst = 3, .queue = 2};
-  return limit;
-}
-
-std::int64_t random_step(const Limit& limit, Random& random) {
-  switch (random.between(0, 3)) {
-    case 0:
-      return 0;
-    case 1:
-      return random.between(0, limit.period.count() / static_cast<std::int64_t>(limit.rate) + 1);
-    case 2:
-      return random.between(0, limit.period.count());
-    default:
-      return random.size(kDay);
-  }
-}
-
-std::uint64_t random_cost(const CompiledLimit& limit, Random& random) {
-  return random.between(0, 2) == 0 ? 1 : random.tokens(std::min(limit.limit() + 1, kMaxTokens));
-}
-
 Case random_case(Algorithm algorithm, Random& random) {
   const Limit limit = random_limit(algorithm, random);
   Case one{.limit = limit, .compiled = *CompiledLimit::compile(limit, Tick::nanosecond), .state{}, .now = kNewYear};
   for (std::int64_t left = random.between(0, kOperations); left > 0; --left) {
     one.now += random_step(limit, random);
-    const std::uint64_t cost = random_cost(one.compiled, random);
+    const std::uint64_t cost = random_cost(one.compiled.limit(), random);
     switch (random.between(0, 9)) {
       case 0:
         one.compiled.refund(one.state, one.now, cost);
@@ -113,7 +62,7 @@ class Laws : public testing::TestWithParam<Algorithm> {
     for (int i = 0; i < kCases && !HasFailure(); ++i) {
       Case one = random_case(GetParam(), random);
       SCOPED_TRACE("SLUICE_SEED=" + std::to_string(seed()) + " case " + std::to_string(i));
-      law(one, random_cost(one.compiled, random));
+      law(one, random_cost(one.compiled.limit(), random));
     }
   }
 };
@@ -228,7 +177,7 @@ TEST(TokenBucketLaw, AtMostBurstPlusRateTimesWindow) {
     std::vector<Admitted> admitted;
     std::int64_t now = kNewYear;
     for (int k = 0; k < 100; ++k) {
-      const std::uint64_t cost = random_cost(compiled, random);
+      const std::uint64_t cost = random_cost(compiled.limit(), random);
       const Outcome outcome = compiled.decide(state, now, cost);
       if (outcome.verdict.fits) admitted.push_back({now, cost});
       now += outcome.verdict.retry_after < kDay && random.between(0, 1) == 0 ? outcome.verdict.retry_after

@@ -22,6 +22,8 @@ ONE_KEY = {
     "direct.clock.8": "8 threads on one limiter, own clock",
     "direct.given.2": "2 threads on one limiter, given now",
     "direct.given.8": "8 threads on one limiter, given now",
+    "shares.clock.2": "2 threads, a share each (governor: one limiter)",
+    "shares.clock.8": "8 threads, a share each (governor: one limiter)",
 }
 KEYED = {
     "string.cold": "100 k strings in random order",
@@ -34,7 +36,11 @@ KEYED = {
     "number.2": "100 k 64-bit numbers, 2 threads on one",
 }
 # What the peer does instead, where it has no such call.
-INSTEAD = {"string.cold.32": "string.cold"}
+INSTEAD = {
+    "string.cold.32": "string.cold",
+    "shares.clock.2": "direct.clock.2",
+    "shares.clock.8": "direct.clock.8",
+}
 KEY_BYTES = 21
 
 
@@ -131,14 +137,18 @@ def goals_of(pairs):
     time("direct.clock", "time, own clock", 1.15)
     time("direct.given", "time, given now", 1.25)
     time("direct.given.denied", "time, given now, denied", 1.25)
-    for which, name in (("clock", "own clock"), ("given", "given now")):
-        two, eight = pairs.get(f"direct.{which}.2"), pairs.get(f"direct.{which}.8")
+    for which, name in (
+        ("direct.clock", "on one, own clock"),
+        ("direct.given", "on one, given now"),
+        ("shares.clock", "with a share each"),
+    ):
+        two, eight = pairs.get(f"{which}.2"), pairs.get(f"{which}.8")
         if two and two.peer:
-            ratios = throughput(two.ours, two.peer)
-            goals.append(Goal(f"throughput, 2 threads on one, {name}", PEER, ratios, at_least=1.3))
+            goals.append(Goal(f"throughput, 2 threads {name}", PEER, throughput(two.ours, two.peer), at_least=1.3))
         if two and eight:
-            ratios = throughput(eight.ours, two.ours)
-            goals.append(Goal(f"throughput, 8 threads on one, {name}", "2 threads", ratios, at_least=0.8))
+            goals.append(
+                Goal(f"throughput, 8 threads {name}", "2 threads", throughput(eight.ours, two.ours), at_least=0.8)
+            )
     time("string.cold", "time, 100 k strings in random order", 1 / 3)
     time("string.cold.32", "time, 100 k strings in random order, 32 a call", 1 / 3)
     time("string.given", "time, 100 k strings, the key at hand", 1 / 3)

@@ -1,6 +1,7 @@
 // One limiter, one key.
-#include <memory>
+#include <chrono>
 
+#include "sluice/sharded_token_bucket.h"
 #include "sluice/token_bucket.h"
 #include "workloads.h"
 
@@ -66,6 +67,14 @@ Result threads_given_now(const Amount& amount) {
                   [&](unsigned /*thread*/) { return [&bucket] { return bucket.try_acquire(1, at(kStart)).allowed; }; });
 }
 
+// Each thread with its share of the bucket.
+template <unsigned kThreads>
+Result threads_with_shares(const Amount& amount) {
+  ShardedTokenBucket bucket({.rate = kPlenty.rate, .burst = kPlenty.burst});
+  return together(amount, kThreads,
+                  [&](unsigned /*thread*/) { return [&bucket] { return bucket.try_acquire().allowed; }; });
+}
+
 }  // namespace
 
 std::vector<Workload> direct_workloads() {
@@ -77,7 +86,9 @@ std::vector<Workload> direct_workloads() {
           {"direct.clock.2", threads_with_clock<2>},
           {"direct.clock.8", threads_with_clock<8>},
           {"direct.given.2", threads_given_now<2>},
-          {"direct.given.8", threads_given_now<8>}};
+          {"direct.given.8", threads_given_now<8>},
+          {"shares.clock.2", threads_with_shares<2>},
+          {"shares.clock.8", threads_with_shares<8>}};
 }
 
 }  // namespace sluice::bench

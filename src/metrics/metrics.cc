@@ -48,6 +48,8 @@ constexpr std::array<Exposed, kCounters> kExposed = {{
      "Requests put to the shared store that it failed to answer."},
     {Counter::store_timeouts, "sluice_store_timeouts_total", "", "",
      "Requests that the shared store did not answer in time."},
+    {Counter::store_cached_denials, "sluice_store_cached_denials_total", "", "",
+     "Requests denied without asking the shared store, which had just denied the same."},
     {Counter::fallback_local, "sluice_fallback_decisions_total", "answer", "local",
      "Decisions made in place of a failed store."},
     {Counter::fallback_allow, "sluice_fallback_decisions_total", "answer", "allow", ""},

@@ -31,6 +31,7 @@ enum class Counter : std::uint8_t {
   store_calls,
   store_failures,
   store_timeouts,
+  store_cached_denials,
   fallback_local,
   fallback_allow,
   fallback_deny,

@@ -22,6 +22,7 @@
 #include "front/grpc/grpc_session.h"
 #include "front/http/http_session.h"
 #include "policy/policy.h"
+#include "store/denial_cache.h"
 #include "store/fallback_store.h"
 #include "store/redis/exactness.h"
 #include "store/redis/redis_store.h"
@@ -128,6 +129,7 @@ std::vector<std::string> Server::load_policy() {
     return problems;
   }
   policies_.set(std::move(loaded.policy));
+  denial_epochs_.forget_all();
   return {};
 }
 
@@ -199,7 +201,12 @@ std::shared_ptr<store::Store> Server::make_store(Worker& worker) {
   options.node = redis_node_;
   auto redis = store::redis::RedisStore::create(worker.io, options, worker.metrics);
   if (!redis) throw std::runtime_error("store.redis: " + redis.error().message);
-  return std::make_shared<store::FallbackStore>(*std::move(redis), *memory_, store_health_, worker.metrics);
+  std::unique_ptr<store::Store> primary = *std::move(redis);
+  if (settings_.redis_denial_cache_max.count() > 0) {
+    primary = std::make_unique<store::DenialCache>(std::move(primary), settings_.redis_denial_cache_max, denial_epochs_,
+                                                   worker.metrics);
+  }
+  return std::make_shared<store::FallbackStore>(std::move(primary), *memory_, store_health_, worker.metrics);
 }
 
 void Server::expose_memory() {

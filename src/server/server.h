@@ -20,6 +20,7 @@
 #include "server/listener.h"
 #include "server/worker_thread.h"
 #include "sluice/clock.h"
+#include "store/denial_table.h"
 #include "store/memory/memory_store.h"
 #include "store/redis/node.h"
 #include "store/store.h"
@@ -74,6 +75,7 @@ class Server {
   /// Holds the state, or with Redis what is counted while that fails.
   std::shared_ptr<store::MemoryStore> memory_;
   store::StoreHealth store_health_;
+  store::DenialEpochs denial_epochs_;
   std::shared_ptr<store::redis::Node> redis_node_;  ///< of all workers; null: no Redis
   http::HttpContext service_context_;
   http::HttpContext admin_context_;

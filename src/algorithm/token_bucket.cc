@@ -94,7 +94,7 @@ void TokenBucket::convert(State& state, const TokenBucket& old, std::int64_t now
 std::int64_t TokenBucket::expires_at(const State& state) const noexcept {
   const std::int64_t wait = ticks_to_refill(stored<Uint128>(state));
   if (state.last == kNeverSeen) return kNeverSeen;
-  return wait == kNever ? kNever : state.last + wait;
+  return wait >= longest_ ? kNever : state.last + wait;  // waits are cut to the longest
 }
 
 }  // namespace sluice::algorithm

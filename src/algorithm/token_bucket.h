@@ -66,7 +66,8 @@ class TokenBucket {
 
   /// Does the state equal one never seen?
   [[nodiscard]] bool is_initial(const State& state, std::int64_t now) const noexcept;
-  /// First instant at which it will, if nothing else comes; kNever: at no time. May lie in the past.
+  /// First instant at which it will, if nothing else comes; kNever: at no time, or later than the longest wait from
+  /// its newest change. May lie in the past.
   [[nodiscard]] std::int64_t expires_at(const State& state) const noexcept;
 
   /// Of the same numbers as they were given: 2 per 2 s is not 1 per 1 s.

@@ -11,5 +11,7 @@ namespace sluice::model {
 
 /// Throws std::invalid_argument unless `tick` is a nanosecond.
 [[nodiscard]] std::unique_ptr<Subject> make_public_subject(const Limit& limit, algorithm::Tick tick);
+/// The same by one key of many in a Keyed.
+[[nodiscard]] std::unique_ptr<Subject> make_keyed_subject(const Limit& limit, algorithm::Tick tick);
 
 }  // namespace sluice::model

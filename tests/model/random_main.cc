@@ -1,7 +1,7 @@
-// model_random ALGORITHM|multi OPERATIONS [--public]: random operations answered by the algorithms under test and by
-// the slow model (slow_model.h); exit code 1 on any difference. A third each on ns, on ns with a clock that never steps
-// back, on µs; with --public by the limiters of include/sluice, on ns with a clock that never steps back. The seed is
-// SLUICE_SEED (default 1) and is printed.
+// model_random ALGORITHM|multi OPERATIONS [--public|--keyed]: random operations answered by the algorithms under test
+// and by the slow model (slow_model.h); exit code 1 on any difference. A third each on ns, on ns with a clock that
+// never steps back, on µs; with --public by the limiters of include/sluice and with --keyed by a key of a Keyed, on ns
+// with a clock that never steps back. The seed is SLUICE_SEED (default 1) and is printed.
 #include <cstdlib>
 #include <exception>
 #include <iostream>
@@ -59,15 +59,15 @@ bool compare(RandomTrace& trace, Tick tick, sluice::model::SubjectMaker make, lo
   return true;
 }
 
-int run(std::string_view name, long operations, bool with_public_limiters) {
+int run(std::string_view name, long operations, sluice::model::SubjectMaker public_limiters) {
   std::optional<sluice::Algorithm> algorithm;
   if (name != "multi") algorithm = sluice::model::algorithm_named(name);
   const char* chosen = std::getenv("SLUICE_SEED");  // NOLINT(concurrency-mt-unsafe)
   const std::uint64_t seed = chosen != nullptr ? std::stoull(chosen) : 1;
   std::cout << "SLUICE_SEED=" << seed << ' ' << name << ", " << operations << " operations\n";
-  if (with_public_limiters) {
+  if (public_limiters != nullptr) {
     RandomTrace trace(seed, algorithm, Tick::nanosecond, true);
-    return compare(trace, Tick::nanosecond, &sluice::model::make_public_subject, operations) ? 0 : 1;
+    return compare(trace, Tick::nanosecond, public_limiters, operations) ? 0 : 1;
   }
   const long part = (operations + 2) / 3;
   auto* make = &sluice::model::make_subject;
@@ -82,13 +82,15 @@ int run(std::string_view name, long operations, bool with_public_limiters) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const bool with_public_limiters = argc == 4 && std::string_view(argv[3]) == "--public";
-  if (argc != 3 && !with_public_limiters) {
-    std::cerr << "usage: model_random ALGORITHM|multi OPERATIONS [--public]\n";
+  sluice::model::SubjectMaker public_limiters = nullptr;
+  if (argc == 4 && std::string_view(argv[3]) == "--public") public_limiters = &sluice::model::make_public_subject;
+  if (argc == 4 && std::string_view(argv[3]) == "--keyed") public_limiters = &sluice::model::make_keyed_subject;
+  if (argc != 3 && public_limiters == nullptr) {
+    std::cerr << "usage: model_random ALGORITHM|multi OPERATIONS [--public|--keyed]\n";
     return 2;
   }
   try {
-    return run(argv[1], std::stol(argv[2]), with_public_limiters);
+    return run(argv[1], std::stol(argv[2]), public_limiters);
   } catch (const std::exception& error) {
     std::cerr << "model_random: " << error.what() << '\n';
     return 1;

@@ -1,6 +1,7 @@
-// model_replay [--us] [--slow|--public] < TRACE: replays a trace and compares each answer with the line's "want"; exit
-// code 1 on any difference. --slow: by the slow model (slow_model.h); --public: by the limiters of include/sluice; else
-// by src/algorithm.
+// model_replay [--us] [--slow|--public|--keyed] < TRACE: replays a trace and compares each answer with the line's
+// "want"; exit code 1 on any difference. --slow: by the slow model (slow_model.h); --public: by the limiters of
+// include/sluice;
+// --keyed: by a key of a Keyed; else by src/algorithm.
 #include <exception>
 #include <iostream>
 #include <string>
@@ -45,6 +46,7 @@ int main(int argc, char** argv) {
     if (argument == "--us") tick = sluice::algorithm::Tick::microsecond;
     if (argument == "--slow") make = &sluice::model::make_slow_subject;
     if (argument == "--public") make = &sluice::model::make_public_subject;
+    if (argument == "--keyed") make = &sluice::model::make_keyed_subject;
   }
   try {
     return replay(std::cin, sluice::model::Engine(tick, make));

@@ -60,6 +60,7 @@ struct Gradient {
 /// `reset_after` estimates when those in flight will have ended.
 class SLUICE_API AdaptiveConcurrency {
  public:
+  /// Where the limit may be, and what moves it.
   struct Numbers {
     std::uint64_t initial = 20;                    ///< the limit at first: min … max
     std::uint64_t min = 1;                         ///< 1 … 1000000
@@ -68,14 +69,14 @@ class SLUICE_API AdaptiveConcurrency {
     std::uint32_t samples = 20;                    ///< fewest ended calls from one move to the next: 1 … 100000
     std::uint32_t tolerated_drops_permille = 10;   ///< a larger share of drops lowers the limit: 0 … 1000
     std::uint32_t backoff_permille = 900;          ///< what is left of the limit then: 1 … 999
-    std::variant<Gradient, Aimd> method{};
+    std::variant<Gradient, Aimd> method{};         ///< how the limit moves
     friend bool operator==(const Numbers&, const Numbers&) = default;
   };
 
   /// What the limiter knows at an instant.
   struct Figures {
-    std::uint64_t limit = 0;
-    std::uint64_t in_flight = 0;
+    std::uint64_t limit = 0;                ///< most calls in flight, at present
+    std::uint64_t in_flight = 0;            ///< calls that hold a permit
     std::chrono::nanoseconds short_rtt{0};  ///< mean latency of the successes of the last window; 0: none yet
     std::chrono::nanoseconds long_rtt{0};   ///< Gradient: latency without a queue, as last measured; 0: none yet
     bool probing = false;                   ///< Gradient: `limit` is cut to measure `long_rtt`
@@ -85,8 +86,10 @@ class SLUICE_API AdaptiveConcurrency {
   /// permit's does nothing. Must not outlive its limiter. One thread at a time.
   class [[nodiscard]] Permit {
    public:
+    /// Takes over the other's, which is then as if denied.
     Permit(Permit&& other) noexcept
         : owner_(std::exchange(other.owner_, nullptr)), started_(other.started_), decision_(other.decision_) {}
+    /// Ignores its own and takes over the other's.
     Permit& operator=(Permit&& other) noexcept {
       if (this != &other) {
         ignore();
@@ -102,12 +105,14 @@ class SLUICE_API AdaptiveConcurrency {
 
     /// Was it granted?
     [[nodiscard]] explicit operator bool() const noexcept { return decision_.allowed; }
+    /// What try_acquire answered.
     [[nodiscard]] const Decision& decision() const noexcept { return decision_; }
 
     /// The call has ended as it should: its latency, from try_acquire to `now`, is a sample.
     void success(Time now) noexcept {
       if (owner_ != nullptr) std::exchange(owner_, nullptr)->ended(started_, now.steady, false);
     }
+    /// The same, now.
     void success() noexcept {
       if (owner_ != nullptr) success(owner_->time());
     }
@@ -115,6 +120,7 @@ class SLUICE_API AdaptiveConcurrency {
     void drop(Time now) noexcept {
       if (owner_ != nullptr) std::exchange(owner_, nullptr)->ended(started_, now.steady, true);
     }
+    /// The same, now.
     void drop() noexcept {
       if (owner_ != nullptr) drop(owner_->time());
     }
@@ -152,6 +158,7 @@ class SLUICE_API AdaptiveConcurrency {
       }
     }
   }
+  /// The same, now.
   Permit try_acquire() noexcept { return try_acquire(time()); }
 
   /// Would try_acquire be granted? Figures of the present state; changes nothing.
@@ -160,12 +167,14 @@ class SLUICE_API AdaptiveConcurrency {
     return decision(word, low_half(word) < high_half(word));
   }
 
+  /// All figures at this instant. Takes the mutex.
   [[nodiscard]] Figures figures() const noexcept;
 
   /// New numbers while running. The limit stays, cut to the new min … max (`initial` counts at reset only); calls in
   /// flight stay, even if they are more than the limit now; a window that was under way begins anew. The same numbers
   /// change nothing. Throws std::invalid_argument, and changes nothing, when they are out of range. Answers like peek.
   Decision set_limit(const Numbers& numbers, Time now);
+  /// The same, now.
   Decision set_limit(const Numbers& numbers) { return set_limit(numbers, time()); }
 
   /// Forgets all that was measured; the limit is `initial` again. Calls in flight stay.

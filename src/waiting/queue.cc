@@ -143,13 +143,14 @@ void Queue::grant_due() noexcept {
 
 void Queue::advance(std::int64_t now, Left& left) {
   if (line_ == nullptr) return;
+  TokenLine* tokens = this->tokens();
+  const bool reserved = tokens != nullptr && tokens->has_reservations();
   Left granted;
   Int128 moved = 0;
-  TokenLine* tokens = this->tokens();
   for (;;) {
     const bool waiter_due = line_->first() != nullptr && line_->first_ready() <= now;
-    if (tokens != nullptr && tokens->has_due_reservation(waiter_due ? line_->first_ready() : now)) {
-      moved += pass_reservation(*tokens, now, moved);
+    if (reserved && tokens->has_due_reservation(waiter_due ? line_->first_ready() : now)) {
+      moved += tokens->pass_reservation();
     } else if (waiter_due) {
       internal::Waiter& waiter = *line_->first();
       moved += line_->grant_first();
@@ -158,13 +159,22 @@ void Queue::advance(std::int64_t now, Left& left) {
       break;
     }
   }
-  if (granted.first() == nullptr && moved == 0) return;
+  if (granted.first() == nullptr && !reserved) return;
   Decision decision;
+  Int128 position = 0;
+  std::int64_t moment = now;
   account_.change(now, [&](const Book& book, State& state, std::int64_t at) {
-    const Scale scale(book.tokens);
-    if (moved != 0) state = scale.state(scale.position(state, at) + moved, at);
+    if (tokens != nullptr && (reserved || moved != 0)) {
+      const Scale scale(book.tokens);
+      position = scale.position(state, at);
+      // A bucket that is full again doesn't tell its position any more.
+      position = position == scale.c * at ? tokens->end() : position + moved;
+      state = scale.state(tokens->is_engaged() ? tokens->position_after_others(position, at) : position, at);
+    }
     decision = decision_of({}, book.tokens.view(state, at));
+    moment = at;
   });
+  if (reserved && tokens->is_engaged()) tokens->count_others(position, moment);
   for (internal::Waiter* waiter = granted.first(); waiter != nullptr;) {
     internal::Waiter::Place& place = waiter->place_;
     internal::Waiter* const next = place.behind;
@@ -172,16 +182,6 @@ void Queue::advance(std::int64_t now, Left& left) {
     left.add(*waiter);
     waiter = next;
   }
-}
-
-Int128 Queue::pass_reservation(TokenLine& tokens, std::int64_t now, Int128 moved) {
-  Int128 position = 0;
-  if (tokens.first() == nullptr) {
-    account_.change(now, [&](const Book& book, State& state, std::int64_t at) {
-      position = Scale(book.tokens).position(state, at);
-    });
-  }
-  return tokens.pass_reservation(position + moved);
 }
 
 void Queue::straighten(std::int64_t now) {
@@ -236,6 +236,7 @@ internal::Reserved Queue::reserve(std::uint64_t cost, std::int64_t max_wait, std
       straighten(now);
       take(line);
       if (offer.outcome == WaitOutcome::granted && cost != 0) reserved.held = &line.hold(one, cost, offer);
+      advance(now, left);  // what it took at once, others have taken
       tell_first(false);
     }
     left.finish();

@@ -84,7 +84,6 @@ class Queue final : public internal::Waits, public internal::Reserver, private C
   [[nodiscard]] TokenLine* tokens() const;
   // Grants what is due.
   void advance(std::int64_t now, Left& left);
-  Int128 pass_reservation(TokenLine& tokens, std::int64_t now, Int128 moved);
   // The position is made what the order of the line says, to the part.
   void straighten(std::int64_t now);
   // Takes a waiter out of the line and gives back what it took.

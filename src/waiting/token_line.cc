@@ -32,8 +32,8 @@ void TokenLine::join(Waiter& waiter, const Offer& offer) {
   const Int128 charge = offer.after - offer.before;
   place.ready = offer.ready;
   place.fraction = static_cast<std::uint64_t>(charge - scale_.parts(place.cost));
+  if (!is_engaged()) base_ = offer.before;
   if (first_ == nullptr) {
-    base_ = offer.before - held_parts_;
     first_ready_ = offer.ready;
     stale_ = false;
   }
@@ -102,21 +102,25 @@ void TokenLine::assign(Int128 base, std::int64_t at, Judge judge, Left& failed) 
   struct Stays {
     void operator()(Waiter& waiter, Int128 before, Int128 after, std::int64_t ready) const {
       waiter.place_.ready = ready;
+      latest = std::max(latest, ready);
       waiter.place_.fraction = static_cast<std::uint64_t>(after - before - line.scale_.parts(waiter.place_.cost));
       line.waiting_parts_ += after - before;
       if (line.is_tight(waiter.place_.cost)) ++line.tight_;
     }
-    void operator()(Held& held, Int128 before, Int128 after, std::int64_t /*ready*/) const {
+    void operator()(Held& held, Int128 before, Int128 after, std::int64_t ready) const {
       held.charge = after - before;
-      held.end = after;
+      held.end = ready < latest ? line.least_end(held) : after;
+      latest = std::max(latest, ready);
       line.held_parts_ += held.charge;
     }
     TokenLine& line;
+    std::int64_t& latest;
   };
+  std::int64_t latest = INT64_MIN;
   waiting_parts_ = 0;
   held_parts_ = 0;
   tight_ = 0;
-  walk(*this, scale_, base, at, judge, nullptr, Stays{*this}, [&](Waiter& waiter, WaitOutcome outcome) {
+  walk(*this, scale_, base, at, judge, nullptr, Stays{*this, latest}, [&](Waiter& waiter, WaitOutcome outcome) {
     unlink(waiter);
     waiter.place_.result.outcome = outcome;
     failed.add(waiter);
@@ -149,15 +153,17 @@ void TokenLine::find_first_ready(std::int64_t not_before) {
 
 Int128 TokenLine::grant_first() {
   Waiter& waiter = *first_;
-  const Int128 before = first_position();
-  const Int128 charge = std::max(before, scale_.c * first_ready_) + scale_.parts(waiter.place_.cost) - before;
-  const Int128 moved = charge - charge_of(waiter);
-  waiter.place_.ready = first_ready_;
+  const Int128 end_before = end();
+  const std::int64_t ready = first_ready_;
+  waiter.place_.ready = ready;
   remove(waiter);
-  base_ += charge;
-  if (pending_ != 0) stale_ = true;  // reservations ahead are now behind
-  find_first_ready(first_ready_);
-  return moved;
+  base_ = std::max(base_, scale_.c * ready) + scale_.parts(waiter.place_.cost);
+  if (pending_ != 0) {
+    assign(base_, ready);  // it has passed those reservations ahead that are for later instants
+  } else {
+    find_first_ready(ready);
+  }
+  return end() - end_before;
 }
 
 Int128 TokenLine::position_without(const Waiter& waiter, Int128 position, std::int64_t at) const {
@@ -172,7 +178,21 @@ void TokenLine::leave(Waiter& waiter, std::int64_t at) {
   find_first_ready(at);
 }
 
-Int128 TokenLine::beneath(Int128 position) const { return first_ != nullptr ? base_ : position - held_parts_; }
+Int128 TokenLine::beneath(Int128 position) const { return is_engaged() ? base_ : position; }
+
+Int128 TokenLine::base_after_others(Int128 position, std::int64_t at) const {
+  const Int128 taken = position - end();
+  return taken <= 0 ? base_ : std::max(base_, scale_.c * at) + taken;
+}
+
+Int128 TokenLine::position_after_others(Int128 position, std::int64_t at) const {
+  if (position <= end()) return position;
+  return std::min(position, end_of_walk(scale_, base_after_others(position, at), at, Judge::no, nullptr));
+}
+
+void TokenLine::count_others(Int128 position, std::int64_t at) {
+  if (position > end()) assign(base_after_others(position, at), at);
+}
 
 Int128 TokenLine::above(const Scale& scale, Int128 base, std::int64_t at, Kind kind) const {
   if (kind != Kind::reset || pending_ == 0) return end_of_walk(scale, base, at, Judge::yes, nullptr);
@@ -199,6 +219,9 @@ void TokenLine::forget_reservations() {
   pending_ = 0;
 }
 
+// The position after a reservation's instant, if the bucket was full before.
+Int128 TokenLine::least_end(const Held& held) const { return scale_.c * held.ready + scale_.parts(held.cost); }
+
 // What a reservation could still give back stays the same number of tokens, rounded down.
 void TokenLine::renumber_reservations(const Scale& scale, std::int64_t at) {
   for (Held& held : held_) {
@@ -214,9 +237,15 @@ TokenLine::Held& TokenLine::hold(Reservations& one, std::uint64_t cost, const Of
   held.turn = ++turn_;
   held.cost = cost;
   held.ready = offer.ready;
-  held.end = offer.after;
   held.pending = !offer.at_once;
-  if (held.pending) {
+  if (!held.pending) {
+    held.end = offer.after - held_parts_;
+  } else {
+    if (!is_engaged()) base_ = offer.before;
+    const bool latest = (last_ == nullptr || last_->place_.ready <= held.ready) &&
+                        std::none_of(held_.begin(), held_.end(),
+                                     [&](const Held& other) { return other.pending && other.ready > held.ready; });
+    held.end = latest ? offer.after : least_end(held);
     held.charge = offer.after - offer.before;
     held_parts_ += held.charge;
     ++pending_;
@@ -230,18 +259,20 @@ bool TokenLine::has_due_reservation(std::int64_t now) const {
   return first->ready <= now;
 }
 
-Int128 TokenLine::pass_reservation(Int128 position) {
+Int128 TokenLine::pass_reservation() {
   Held& held = *std::find_if(held_.begin(), held_.end(), [](const Held& one) { return one.pending; });
-  const Int128 base = beneath(position);
-  const Int128 after = std::max(base, scale_.c * held.ready) + scale_.parts(held.cost);
-  const Int128 moved = after - base - held.charge;
-  base_ = after;
+  const Int128 end_before = end();
+  const Int128 base = std::max(base_, scale_.c * held.ready) + scale_.parts(held.cost);
+  const bool as_counted = base == base_ + held.charge;
+  const std::int64_t ready = held.ready;
+  base_ = base;
   held_parts_ -= held.charge;
   held.charge = 0;
   held.pending = false;
   --pending_;
   if (!held.owned) erase(held);
-  return moved;
+  if (!as_counted) assign(base_, ready);
+  return end() - end_before;
 }
 
 // Of a reservation whose time has come, no more than what has not flowed back by itself: others may have taken the

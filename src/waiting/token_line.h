@@ -27,7 +27,7 @@ class TokenLine final : public Line {
     std::uint64_t cost = 0;
     std::int64_t ready = 0;
     Int128 charge = 0;       ///< by how much it moves the position; 0 once its time has come
-    Int128 end = 0;          ///< the position after it
+    Int128 end = 0;          ///< the position after it, without what is for later instants; not more than it is
     bool pending = true;     ///< its time is to come
     bool owned = true;       ///< it may still be cancelled
     bool forgotten = false;  ///< the bucket was reset
@@ -43,16 +43,28 @@ class TokenLine final : public Line {
   [[nodiscard]] Int128 above(const Scale& scale, Int128 base, std::int64_t at, Kind kind) const override;
   void rearrange(const Scale& scale, Int128 base, std::int64_t at, Kind kind, Left& failed) override;
 
+  /// Does it hold the bucket's position by its own count?
+  [[nodiscard]] bool is_engaged() const { return first_ != nullptr || pending_ != 0; }
+  /// That count. Precondition: it is engaged, or was before somebody was granted or a reservation's time came.
+  [[nodiscard]] Int128 end() const { return base_ + waiting_parts_ + held_parts_; }
+
+  /// Others may charge the bucket while reservations are outstanding, when what was cancelled left room before them.
+  /// The position as it is after that, with what they took taken by `at`. Precondition: is_engaged().
+  [[nodiscard]] Int128 position_after_others(Int128 position, std::int64_t at) const;
+  /// `position`: the one before position_after_others().
+  void count_others(Int128 position, std::int64_t at);
+
   /// The position isn't quite what the order of the line makes it: rearrange before somebody joins.
   [[nodiscard]] bool is_stale() const { return stale_ && first_ != nullptr; }
 
   using Reservations = std::list<Held>;
   /// Makes `one`, a list of one, a reservation with what was offered.
   Held& hold(Reservations& one, std::uint64_t cost, const Offer& offer);
+  [[nodiscard]] bool has_reservations() const { return pending_ != 0; }
   /// Has the time come of the first reservation that is outstanding?
   [[nodiscard]] bool has_due_reservation(std::int64_t now) const;
   /// It has. Returns by how much the position must move.
-  Int128 pass_reservation(Int128 position);
+  Int128 pass_reservation();
   /// The position once a reservation is cancelled.
   [[nodiscard]] Int128 position_without(const Held& held, Int128 position, std::int64_t at) const;
   /// `position`: the one before position_without().
@@ -75,6 +87,8 @@ class TokenLine final : public Line {
   void assign(Int128 base, std::int64_t at);
   [[nodiscard]] Int128 first_position() const;
   void find_first_ready(std::int64_t not_before);
+  [[nodiscard]] Int128 base_after_others(Int128 position, std::int64_t at) const;
+  [[nodiscard]] Int128 least_end(const Held& held) const;
   [[nodiscard]] Int128 given_back(const Held& held, std::int64_t at) const;
   [[nodiscard]] Int128 charge_of(const Waiter& waiter) const;
   [[nodiscard]] bool is_tight(std::uint64_t cost) const;
@@ -83,7 +97,7 @@ class TokenLine final : public Line {
   void forget_reservations();
   void renumber_reservations(const Scale& scale, std::int64_t at);
 
-  Int128 base_ = 0;           // the position without all that the line took; while somebody waits
+  Int128 base_ = 0;           // the position without all that the line took; while it is engaged
   Int128 waiting_parts_ = 0;  // what the waiters took
   Int128 held_parts_ = 0;     // what outstanding reservations took
   std::size_t pending_ = 0;   // outstanding reservations

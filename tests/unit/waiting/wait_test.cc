@@ -11,39 +11,15 @@
 #include <utility>
 #include <vector>
 
-#include "sluice/internal/waits.h"
 #include "sluice/leaky_bucket.h"
 #include "sluice/testing/simulated_clock.h"
 #include "sluice/token_bucket.h"
+#include "tests/unit/waiting/standing.h"
 
 namespace sluice {
 namespace {
 
 using namespace std::chrono_literals;
-
-// One who stands in line without a thread: what it is told is kept.
-class Standing final : public internal::Waiter {
- public:
-  void lead(std::int64_t /*ready*/) noexcept override {}
-  void finish(const WaitResult& result) noexcept override { result_ = result; }
-
-  [[nodiscard]] bool done() const { return result_.has_value(); }
-  [[nodiscard]] const WaitResult& result() const { return *result_; }
-  [[nodiscard]] bool granted() const { return done() && result_->outcome == WaitOutcome::granted; }
-
-  template <typename Limiter>
-  Standing& join(Limiter& limiter, std::uint64_t cost = 1, const Deadline& deadline = {}) {
-    if (const auto at_once = internal_waits_of(limiter).enqueue(*this, cost, deadline)) result_ = at_once;
-    return *this;
-  }
-  template <typename Limiter>
-  bool leave(Limiter& limiter) {
-    return internal_waits_of(limiter).withdraw(*this);
-  }
-
- private:
-  std::optional<WaitResult> result_;
-};
 
 class WaitTest : public ::testing::Test {
  protected:

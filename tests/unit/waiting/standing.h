@@ -1,0 +1,37 @@
+// One who stands in a limiter's line without a thread: what it is told is kept.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "sluice/deadline.h"
+#include "sluice/internal/waits.h"
+#include "sluice/wait_result.h"
+#include "sluice/waiting_verbs.h"
+
+namespace sluice {
+
+class Standing final : public internal::Waiter {
+ public:
+  void lead(std::int64_t /*ready*/) noexcept override {}
+  void finish(const WaitResult& result) noexcept override { result_ = result; }
+
+  [[nodiscard]] bool done() const { return result_.has_value(); }
+  [[nodiscard]] const WaitResult& result() const { return *result_; }
+  [[nodiscard]] bool granted() const { return done() && result_->outcome == WaitOutcome::granted; }
+
+  template <typename Limiter>
+  Standing& join(Limiter& limiter, std::uint64_t cost = 1, const Deadline& deadline = {}) {
+    result_ = internal_waits_of(limiter).enqueue(*this, cost, deadline);
+    return *this;
+  }
+  template <typename Limiter>
+  bool leave(Limiter& limiter) {
+    return internal_waits_of(limiter).withdraw(*this);
+  }
+
+ private:
+  std::optional<WaitResult> result_;
+};
+
+}  // namespace sluice

@@ -1,13 +1,17 @@
 // What a program out there does with the library: each kind of limiter once, at given times. Linked with other.cc,
 // which includes the same headers.
+#include <sluice/adaptive_concurrency.h>
 #include <sluice/clock.h>
 #include <sluice/concurrency.h>
 #include <sluice/decision.h>
 #include <sluice/fixed_window.h>
+#include <sluice/keyed.h>
 #include <sluice/leaky_bucket.h>
 #include <sluice/limit.h>
+#include <sluice/sharded_token_bucket.h>
 #include <sluice/sliding_log.h>
 #include <sluice/sliding_window.h>
+#include <sluice/testing/simulated_clock.h>
 #include <sluice/token_bucket.h>
 #include <sluice/wait.h>
 
@@ -66,6 +70,29 @@ int main() {
   sluice::Concurrency slots{{.rate = 1}};
   const auto lease = slots.try_acquire();
   expect(static_cast<bool>(lease) && !slots.try_acquire(), "one lease is held at once");
+
+  sluice::Keyed<sluice::TokenBucket> per_user{{.rate = 1, .burst = 2}};
+  expect(per_user.try_acquire("a", 2).allowed && !per_user.try_acquire("a").allowed, "a key has its own limit");
+  expect(per_user.try_acquire("b").allowed && per_user.figures().keys == 2, "and so has another");
+  sluice::Keyed<sluice::Concurrency, int> per_number{{.rate = 1}};
+  const auto numbered = per_number.try_acquire(7);
+  expect(numbered && !per_number.try_acquire(7) && per_number.try_acquire(8), "a lease is of one key");
+
+  sluice::AdaptiveConcurrency calls{{.initial = 1}};
+  auto permit = calls.try_acquire();
+  expect(permit && !calls.try_acquire(), "an adaptive limit holds back what is above it");
+  permit.success();
+
+  sluice::ShardedTokenBucket sharded{{.rate = 0, .burst = 1000}};
+  expect(admitted(sharded, 1001) == 1000, "a sharded bucket admits its burst");
+
+  sluice::SimulatedClock simulated;
+  sluice::TokenBucket waited{{.rate = 10, .period = 1s, .burst = 1}, &simulated};
+  expect(waited.wait().outcome == sluice::WaitOutcome::granted, "a full bucket has nobody wait");
+  expect(waited.wait(1, 99ms).outcome == sluice::WaitOutcome::deadline, "and an empty one tells who would be late");
+  auto ahead = waited.reserve(1, 1s);
+  expect(ahead && ahead.delay() == 100ms, "a reservation tells its instant");
+  ahead.cancel();
 
   // An exception thrown in the library is caught here, and tells the field.
   std::string told;

@@ -1,11 +1,15 @@
+#include <sluice/adaptive_concurrency.h>
 #include <sluice/clock.h>
 #include <sluice/concurrency.h>
 #include <sluice/decision.h>
 #include <sluice/fixed_window.h>
+#include <sluice/keyed.h>
 #include <sluice/leaky_bucket.h>
 #include <sluice/limit.h>
+#include <sluice/sharded_token_bucket.h>
 #include <sluice/sliding_log.h>
 #include <sluice/sliding_window.h>
+#include <sluice/testing/simulated_clock.h>
 #include <sluice/token_bucket.h>
 #include <sluice/wait.h>
 

@@ -1,21 +1,28 @@
 // Values that rate limiters got wrong in public: each with its smallest input and the right answer.
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <vector>
 
 #include "algorithm/calendar.h"
 #include "algorithm/compiled_limit.h"
-#include "algorithm/sliding_log.h"
 #include "tests/unit/algorithm/instants.h"
+#include "tests/unit/single/any_limiter.h"
 
 namespace sluice::algorithm {
 namespace {
 
+// Each value by the algorithms, as a store of the daemon calls them, and by the limiters that a program uses.
+
 // One limit on one key from a point in time on; times are ns since then.
-class Limiter {
+class ByAlgorithm {
  public:
-  explicit Limiter(const Limit& limit, std::int64_t start = kNewYear)
+  explicit ByAlgorithm(const Limit& limit, std::int64_t start = kNewYear)
       : limit_(*CompiledLimit::compile(limit, Tick::nanosecond, &open_calendar)), start_(start) {}
+
+  ByAlgorithm(const ByAlgorithm&) = delete;
+  ByAlgorithm& operator=(const ByAlgorithm&) = delete;
+  ~ByAlgorithm() { limit_.clear(state_); }
 
   Decision check(std::int64_t at, std::uint64_t cost = 1) {
     return limit_.decision(limit_.decide(state_, start_ + at, cost));
@@ -25,8 +32,27 @@ class Limiter {
  private:
   CompiledLimit limit_;
   std::int64_t start_;
-  CompiledLimit::State state_;
+  Cell state_;
 };
+
+class ByLibrary {
+ public:
+  explicit ByLibrary(const Limit& limit, std::int64_t start = kNewYear) : limiter_(any_limiter(limit)), start_(start) {}
+
+  Decision check(std::int64_t at, std::uint64_t cost = 1) {
+    return limiter_->check(cost, {.steady = start_ + at, .utc = start_ + at});
+  }
+  bool allows(std::int64_t at, std::uint64_t cost = 1) { return check(at, cost).allowed; }
+
+ private:
+  std::unique_ptr<AnyLimiter> limiter_;
+  std::int64_t start_;
+};
+
+template <typename Limiter>
+class PublicReports : public testing::Test {};
+using Floors = testing::Types<ByAlgorithm, ByLibrary>;
+TYPED_TEST_SUITE(PublicReports, Floors);
 
 Limit bucket(std::uint64_t rate, std::int64_t period, std::uint64_t burst) {
   return {.rate = rate, .period = std::chrono::nanoseconds(period), .burst = burst};
@@ -40,22 +66,14 @@ Limit counter(std::uint64_t rate, std::int64_t period) {
   return {.algorithm = Algorithm::sliding_window, .rate = rate, .period = std::chrono::nanoseconds(period)};
 }
 
-// A sliding log on one key.
-class Log {
- public:
-  Log(std::uint64_t rate, std::int64_t period) : log_(rate, period) {}
-  Outcome check(std::int64_t at, std::uint64_t cost = 1) { return log_.decide(state_, kNewYear + at, cost); }
-  bool allows(std::int64_t at, std::uint64_t cost = 1) { return check(at, cost).verdict.fits; }
-
- private:
-  SlidingLog log_;
-  SlidingLog::State state_;
-};
+Limit log(std::uint64_t rate, std::int64_t period) {
+  return {.algorithm = Algorithm::sliding_log, .rate = rate, .period = std::chrono::nanoseconds(period)};
+}
 
 std::int64_t ns(const Wait& wait) { return wait.value().count(); }
 
-TEST(TokenBucket, public_report_8) {
-  Limiter limit(bucket(2, kMinute, 2));
+TYPED_TEST(PublicReports, public_report_8) {
+  TypeParam limit(bucket(2, kMinute, 2));
   EXPECT_EQ(ns(limit.check(0).reset_after), 30 * kSecond);
   EXPECT_EQ(ns(limit.check(0).reset_after), 60 * kSecond);
   const Decision denied = limit.check(0);
@@ -64,8 +82,8 @@ TEST(TokenBucket, public_report_8) {
   EXPECT_EQ(ns(denied.retry_after), 30 * kSecond);
 }
 
-TEST(TokenBucket, public_report_9) {
-  Limiter limit(bucket(6, kMinute, 6));
+TYPED_TEST(PublicReports, public_report_9) {
+  TypeParam limit(bucket(6, kMinute, 6));
   for (int i = 0; i < 6; ++i) EXPECT_TRUE(limit.allows(0));
   EXPECT_EQ(ns(limit.check(0).retry_after), 10 * kSecond);
   const Decision early = limit.check(5'001 * kMillisecond);
@@ -75,8 +93,8 @@ TEST(TokenBucket, public_report_9) {
   EXPECT_TRUE(limit.allows(10 * kSecond));
 }
 
-TEST(TokenBucket, public_report_10) {
-  Limiter limit(bucket(1, 10 * kSecond, 1));
+TYPED_TEST(PublicReports, public_report_10) {
+  TypeParam limit(bucket(1, 10 * kSecond, 1));
   const Decision first = limit.check(0);
   EXPECT_TRUE(first.allowed);
   EXPECT_EQ(ns(first.retry_after), 0);
@@ -89,8 +107,8 @@ TEST(TokenBucket, public_report_10) {
   EXPECT_TRUE(limit.allows(10 * kSecond));
 }
 
-TEST(TokenBucket, public_report_11) {
-  Limiter limit(bucket(3, 2 * kSecond, 3));
+TYPED_TEST(PublicReports, public_report_11) {
+  TypeParam limit(bucket(3, 2 * kSecond, 3));
   const Decision never = limit.check(0, 4);
   EXPECT_FALSE(never.allowed);
   EXPECT_TRUE(never.retry_after.is_never());
@@ -101,29 +119,29 @@ TEST(TokenBucket, public_report_11) {
   EXPECT_EQ(denied.retry_after.ceil_seconds(), 1);
 }
 
-TEST(SlidingLog, public_report_12) {
-  Log log(10, kMinute);
-  EXPECT_EQ(log.check(0, 11).verdict.retry_after, kNever);
-  EXPECT_TRUE(log.allows(0, 10));
+TYPED_TEST(PublicReports, public_report_12) {
+  TypeParam limit(log(10, kMinute));
+  EXPECT_TRUE(limit.check(0, 11).retry_after.is_never());
+  EXPECT_TRUE(limit.allows(0, 10));
 }
 
-TEST(SlidingLog, public_report_13) {
-  Log log(10, kMinute);
-  EXPECT_TRUE(log.allows(0, 8));
-  EXPECT_FALSE(log.allows(1, 3));
-  EXPECT_TRUE(log.allows(2, 2));
+TYPED_TEST(PublicReports, public_report_13) {
+  TypeParam limit(log(10, kMinute));
+  EXPECT_TRUE(limit.allows(0, 8));
+  EXPECT_FALSE(limit.allows(1, 3));
+  EXPECT_TRUE(limit.allows(2, 2));
 }
 
-TEST(TokenBucket, public_report_14) {
-  Limiter limit(bucket(1'000'000, kSecond, 1'000'000));
+TYPED_TEST(PublicReports, public_report_14) {
+  TypeParam limit(bucket(1'000'000, kSecond, 1'000'000));
   EXPECT_TRUE(limit.allows(0));
   const Decision after_idle = limit.check(12 * kHour);
   EXPECT_TRUE(after_idle.allowed);
   EXPECT_EQ(after_idle.remaining, 999'999U);
 }
 
-TEST(TokenBucket, public_report_15) {
-  Limiter limit(bucket(0, kSecond, 1));
+TYPED_TEST(PublicReports, public_report_15) {
+  TypeParam limit(bucket(0, kSecond, 1));
   EXPECT_TRUE(limit.allows(0));
   for (int i = 1; i < 1'000; ++i) {
     const Decision denied = limit.check(i * kHour);
@@ -132,10 +150,10 @@ TEST(TokenBucket, public_report_15) {
   }
 }
 
-TEST(TokenBucket, public_report_16) {
+TYPED_TEST(PublicReports, public_report_16) {
   for (std::int64_t rate = 1; rate <= 1'000; ++rate) {
-    Limiter one(bucket(static_cast<std::uint64_t>(rate), kSecond, 1));
-    Limiter two(bucket(static_cast<std::uint64_t>(rate), kSecond, 2));
+    TypeParam one(bucket(static_cast<std::uint64_t>(rate), kSecond, 1));
+    TypeParam two(bucket(static_cast<std::uint64_t>(rate), kSecond, 2));
     for (std::int64_t k = 0; k <= rate; ++k) {
       ASSERT_TRUE(one.allows(k * ((kSecond + rate - 1) / rate))) << rate << ' ' << k;
       ASSERT_TRUE(two.allows((k * kSecond + rate - 1) / rate)) << rate << ' ' << k;
@@ -143,8 +161,8 @@ TEST(TokenBucket, public_report_16) {
   }
 }
 
-TEST(TokenBucket, public_report_17) {
-  Limiter limit(bucket(0, kSecond, 10));
+TYPED_TEST(PublicReports, public_report_17) {
+  TypeParam limit(bucket(0, kSecond, 10));
   EXPECT_TRUE(limit.allows(0, 4));
   EXPECT_FALSE(limit.allows(0, 7));
   const Decision last = limit.check(0, 6);
@@ -152,8 +170,8 @@ TEST(TokenBucket, public_report_17) {
   EXPECT_EQ(last.remaining, 0U);
 }
 
-TEST(TokenBucket, public_report_18) {
-  Limiter limit(bucket(10, kSecond, 10));
+TYPED_TEST(PublicReports, public_report_18) {
+  TypeParam limit(bucket(10, kSecond, 10));
   EXPECT_TRUE(limit.allows(0, 10));
   std::vector<std::int64_t> allowed;
   for (std::int64_t ms = 1; ms <= 250; ++ms) {
@@ -162,24 +180,24 @@ TEST(TokenBucket, public_report_18) {
   EXPECT_EQ(allowed, (std::vector<std::int64_t>{100, 200}));
 }
 
-TEST(LeakyBucket, public_report_19) {
+TYPED_TEST(PublicReports, public_report_19) {
   Limit leaky{.algorithm = Algorithm::leaky_bucket, .rate = 10, .period = std::chrono::minutes(1)};
   leaky.queue = 9;
-  Limiter limit(leaky);
+  TypeParam limit(leaky);
   EXPECT_TRUE(limit.allows(0, 10));
   EXPECT_EQ(limit.check(30 * kSecond, 0).remaining, 5U);
   EXPECT_FALSE(limit.allows(30 * kSecond, 6));
   EXPECT_TRUE(limit.allows(30 * kSecond, 5));
 }
 
-TEST(TokenBucket, public_report_20) {
-  Limiter limit(bucket(5, kDay, 5));
+TYPED_TEST(PublicReports, public_report_20) {
+  TypeParam limit(bucket(5, kDay, 5));
   for (int i = 0; i < 5; ++i) EXPECT_TRUE(limit.allows(0));
   EXPECT_EQ(ns(limit.check(0).retry_after), 17'280 * kSecond);
 }
 
-TEST(TokenBucket, public_report_21) {
-  Limiter limit(bucket(2'000, kSecond, 2'000));
+TYPED_TEST(PublicReports, public_report_21) {
+  TypeParam limit(bucket(2'000, kSecond, 2'000));
   for (int i = 0; i < 2'000; ++i) ASSERT_TRUE(limit.allows(0)) << i;
   const Decision denied = limit.check(0);
   EXPECT_FALSE(denied.allowed);
@@ -187,8 +205,8 @@ TEST(TokenBucket, public_report_21) {
   EXPECT_EQ(denied.retry_after.ceil_seconds(), 1);
 }
 
-TEST(TokenBucket, public_report_22) {
-  Limiter limit(bucket(3, kSecond, 3));
+TYPED_TEST(PublicReports, public_report_22) {
+  TypeParam limit(bucket(3, kSecond, 3));
   std::vector<int> allowed;
   for (int i = 0; i < 100; ++i) {
     if (limit.allows(i * 100 * kMillisecond)) allowed.push_back(i);
@@ -198,29 +216,29 @@ TEST(TokenBucket, public_report_22) {
   EXPECT_EQ(allowed, (std::vector<int>{0, 1, 2, 4, 7, 10, 14, 17, 20, 24, 27, 30}));
 }
 
-TEST(TokenBucket, public_report_23) {
-  Limiter limit(bucket(5, kSecond, 5));
+TYPED_TEST(PublicReports, public_report_23) {
+  TypeParam limit(bucket(5, kSecond, 5));
   for (const std::int64_t at : {0 * kSecond, 2 * kSecond}) {
     for (int i = 0; i < 5; ++i) EXPECT_TRUE(limit.allows(at));
     EXPECT_FALSE(limit.allows(at));
   }
 }
 
-TEST(TokenBucket, public_report_24) {
+TYPED_TEST(PublicReports, public_report_24) {
   for (const std::int64_t uptime : {std::int64_t{0}, std::int64_t{1}, 3'759 * kSecond, 400 * kDay}) {
-    Limiter limit(bucket(1, 10'000 * kSecond, 1), uptime);
+    TypeParam limit(bucket(1, 10'000 * kSecond, 1), uptime);
     EXPECT_TRUE(limit.allows(0));
   }
 }
 
-TEST(SlidingWindow, public_report_25) {
-  Limiter limit(counter(1, 10 * kSecond));
+TYPED_TEST(PublicReports, public_report_25) {
+  TypeParam limit(counter(1, 10 * kSecond));
   EXPECT_TRUE(limit.allows(0));
   EXPECT_FALSE(limit.allows(0));
 }
 
-TEST(SlidingWindow, public_report_26) {
-  Limiter limit(counter(100, 10 * kSecond));
+TYPED_TEST(PublicReports, public_report_26) {
+  TypeParam limit(counter(100, 10 * kSecond));
   EXPECT_TRUE(limit.allows(0, 50));
   EXPECT_TRUE(limit.allows(10 * kSecond, 10));
   EXPECT_EQ(limit.check(11 * kSecond, 0).remaining, 45U);
@@ -228,27 +246,27 @@ TEST(SlidingWindow, public_report_26) {
   EXPECT_EQ(limit.check(11 * kSecond).remaining, 0U);
 }
 
-TEST(SlidingLog, public_report_27) {
-  Log log(5, kMinute);
-  for (int i = 0; i < 5; ++i) EXPECT_TRUE(log.allows(59'900 * kMillisecond));
-  EXPECT_EQ(log.check(60'100 * kMillisecond).verdict.retry_after, 59'800 * kMillisecond);
+TYPED_TEST(PublicReports, public_report_27_log) {
+  TypeParam limit(log(5, kMinute));
+  for (int i = 0; i < 5; ++i) EXPECT_TRUE(limit.allows(59'900 * kMillisecond));
+  EXPECT_EQ(ns(limit.check(60'100 * kMillisecond).retry_after), 59'800 * kMillisecond);
 }
 
-TEST(FixedWindow, public_report_27) {
-  Limiter limit(window(5, kMinute));
+TYPED_TEST(PublicReports, public_report_27_window) {
+  TypeParam limit(window(5, kMinute));
   for (const std::int64_t at : {59'900 * kMillisecond, 60'100 * kMillisecond}) {
     for (int i = 0; i < 5; ++i) EXPECT_TRUE(limit.allows(at));
     EXPECT_FALSE(limit.allows(at));
   }
 }
 
-TEST(TokenBucket, public_report_28) {
-  Limiter limit(bucket(1, kSecond, 1));
+TYPED_TEST(PublicReports, public_report_28) {
+  TypeParam limit(bucket(1, kSecond, 1));
   for (int i = 0; i < 100; ++i) EXPECT_EQ(limit.allows(i * 100 * kMillisecond), i % 10 == 0) << i;
 }
 
-TEST(FixedWindow, public_report_29) {
-  Limiter limit(window(2, 500 * kMillisecond));
+TYPED_TEST(PublicReports, public_report_29) {
+  TypeParam limit(window(2, 500 * kMillisecond));
   EXPECT_TRUE(limit.allows(0));
   EXPECT_TRUE(limit.allows(0));
   const Decision denied = limit.check(0);
@@ -257,23 +275,23 @@ TEST(FixedWindow, public_report_29) {
   EXPECT_TRUE(limit.allows(500 * kMillisecond));
 }
 
-TEST(SlidingLog, public_report_30) {
-  Log log(10, kMinute);
+TYPED_TEST(PublicReports, public_report_30) {
+  TypeParam limit(log(10, kMinute));
   int allowed = 0;
-  for (int i = 0; i < 20; ++i) allowed += log.allows(i / 2) ? 1 : 0;
+  for (int i = 0; i < 20; ++i) allowed += limit.allows(i / 2) ? 1 : 0;
   EXPECT_EQ(allowed, 10);
 }
 
-TEST(TokenBucket, public_report_31) {
-  Limiter limit(bucket(10'000, 1'057 * kSecond, 1));
+TYPED_TEST(PublicReports, public_report_31) {
+  TypeParam limit(bucket(10'000, 1'057 * kSecond, 1));
   EXPECT_TRUE(limit.allows(0));
   const Decision denied = limit.check(0);
   EXPECT_EQ(ns(denied.retry_after), 105'700 * kMicrosecond);
   EXPECT_EQ(denied.retry_after.ceil_seconds(), 1);
 }
 
-TEST(FixedWindow, public_report_32) {
-  Limiter limit(window(5, kMinute));
+TYPED_TEST(PublicReports, public_report_32) {
+  TypeParam limit(window(5, kMinute));
   const std::int64_t at = 400 * kMillisecond;
   for (int i = 0; i < 5; ++i) EXPECT_TRUE(limit.allows(at));
   const std::int64_t header = limit.check(at).retry_after.ceil_seconds();
@@ -281,28 +299,28 @@ TEST(FixedWindow, public_report_32) {
   EXPECT_TRUE(limit.allows(at + header * kSecond));
 }
 
-TEST(SlidingLog, public_report_33) {
-  Log log(10, kMinute);
-  for (int i = 0; i < 10; ++i) EXPECT_TRUE(log.allows(2 * i * kSecond));
-  EXPECT_EQ(log.check(20 * kSecond).verdict.retry_after, 40 * kSecond);
+TYPED_TEST(PublicReports, public_report_33) {
+  TypeParam limit(log(10, kMinute));
+  for (int i = 0; i < 10; ++i) EXPECT_TRUE(limit.allows(2 * i * kSecond));
+  EXPECT_EQ(ns(limit.check(20 * kSecond).retry_after), 40 * kSecond);
 }
 
-TEST(SlidingLog, public_report_34) {
-  Log log(2, kMinute);
-  EXPECT_TRUE(log.allows(0));
-  EXPECT_TRUE(log.allows(10 * kSecond));
-  EXPECT_EQ(log.check(20 * kSecond).verdict.retry_after, 40 * kSecond);
+TYPED_TEST(PublicReports, public_report_34) {
+  TypeParam limit(log(2, kMinute));
+  EXPECT_TRUE(limit.allows(0));
+  EXPECT_TRUE(limit.allows(10 * kSecond));
+  EXPECT_EQ(ns(limit.check(20 * kSecond).retry_after), 40 * kSecond);
 }
 
-TEST(FixedWindow, public_report_35) {
-  Limiter limit(window(5, kMinute));
+TYPED_TEST(PublicReports, public_report_35) {
+  TypeParam limit(window(5, kMinute));
   const Decision decision = limit.check(59'999'500 * kMicrosecond);
   EXPECT_EQ(decision.remaining, 4U);
   EXPECT_EQ(decision.reset_after.ceil_seconds(), 1);
 }
 
-TEST(FixedWindow, public_report_73) {
-  const auto reset = [](const Limit& limit) { return ns(Limiter(limit).check(0).reset_after) / kSecond; };
+TYPED_TEST(PublicReports, public_report_73) {
+  const auto reset = [](const Limit& limit) { return ns(TypeParam(limit).check(0).reset_after) / kSecond; };
   EXPECT_EQ(reset(window(5, 30 * kDay)), 518'400);
   EXPECT_EQ(reset(window(5, 7 * kDay)), 604'800);
   EXPECT_EQ(reset(window(5, 365 * kDay)), 30'326'400);

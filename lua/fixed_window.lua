@@ -1,94 +1,94 @@
--- Fixed window. A state is `count` tokens taken in the window that begins at `start`, last changed at `at`:
---   version, 'f', align, shape | start, count, at         (three bytes and four doubles, little-endian)
+-- Fixed window ('f'). A state is `used` tokens taken in the window that begins at `start`, last changed at `at`:
+--   version, kind, align, shape (6 bytes) | start (8, signed), used (7), at (7)     31 bytes
 -- align: 0 epoch, 1 first_hit, 2 calendar. shape: the period in µs; of a calendar, a number that stands for it. Another
--- align or shape starts anew. The argument is the first half, then rate and whether denied charges count, then, for a
--- calendar, the five edges of four windows in a row, of which the second is the present one by the caller's clock.
-local window_head, window_size = 11, 35
-
--- Start and end of the window that holds `at`; nothing when a calendar's edges do not reach there.
-local function window_at(window, at)
-  if window.align == 2 then
-    for i = 1, 4 do
-      if window[i] <= at and at < window[i + 1] then return window[i], window[i + 1] end
-    end
-    return nil
-  end
-  if window.align == 0 then
-    local start = at - at % window.period
-    return start, start + window.period
-  end
-  return at, at + window.period
+-- align or shape starts anew. The argument is the first half, then rate (5), whether denied charges count (1), and for a
+-- calendar (8 each, signed) the five edges of four windows in a row, of which the second is the present one by the
+-- caller's clock.
+--@ load
+local _, _, align, period, rate, counts_denied = unpack('<BBBI6I5B', argument)
+limit = rate
+local edges = align == 2 and { unpack('<i8i8i8i8i8', argument, 16) }
+local function count_denied(key, cost, fits)
+  cost = math.min(cost, free[key] + most_tokens)
+  if not fits and cost > 0 then free[key], taken[key] = free[key] - cost, (taken[key] or 0) + cost end
 end
-
-local function load_window(key, value, argument)
-  local _, _, align, period, rate, counts_denied = unpack_struct('<BBBddB', argument)
-  local window = {
-    key = key, head = sub(argument, 1, window_head), align = align, period = period, rate = rate,
-    counts_denied = counts_denied == 1, used = 0, at = now,
-  }
-  if align == 2 then
-    window[1], window[2], window[3], window[4], window[5] = unpack_struct('<ddddd', argument, 21)
+for i = first, last do
+  local value = redis.pcall('GET', KEYS[i])
+  answer[i + 2] = value
+  local start, used, time
+  local sound = not value or #value == 31 and sub(value, 1, 2) == sub(argument, 1, 2)
+  if value and sound then
+    start, used, time = unpack('<i8I7I7', value, 10)
+    sound = time < exact and start <= time and start >= -longest and used <= 2 * most_tokens
   end
-  local start, count, at
-  if value then
-    if #value ~= window_size or sub(value, 1, 2) ~= sub(argument, 1, 2) then return foreign(key) end
-    start, count, at = unpack_struct('<ddd', value, window_head + 1)
-    if not (whole(at, 0, exact - 1) and whole(start, -longest, at) and whole(count, 0, 2 * most_tokens)) then
-      return foreign(key)
+  if not sound then
+    answer[i + 2] = type(value) == 'table' and value or foreign
+  else
+    if value and sub(value, 1, 9) ~= sub(argument, 1, 9) then
+      taken[i], value, start = 0, false, nil
     end
-    if sub(value, 1, window_head) ~= window.head then
-      window.changed, value = true, false
+    local moment, edge, stop = now, nil, nil
+    --@ fixed_window find
+    if value and time > now then
+      -- Another server's clock: believed for one window, then cut, and what was taken moves along. Written even when
+      -- nothing is taken: else the cut would move along with each call.
+      local most = now + math.max(trusted_lead, edge and stop - edge or 0)
+      moment, at[i] = math.min(time, most), math.min(time, most)
+      local cut = time > most
+      --@ fixed_window find
+      if cut then
+        taken[i] = 0
+        start = align == 1 and start - (time - most) or edge
+      end
     end
-  end
-  local first, last = window_at(window, now)
-  local cut = false
-  if value and at > now then
-    -- Another server's clock: believed for one window, then cut, and what was taken moves along.
-    local most = now + max(trusted_lead, first and last - first or 0)
-    if at > most then
-      cut = true
-      start, at = start - (at - most), most
-      if align ~= 1 then start = window_at(window, at) end
-    end
-    window.at = at
-    first, last = window_at(window, at)
-  end
-  if not first then
-    return { err = 'CLOCK the windows given for key ' .. key .. ' do not hold the time of this server' }
-  end
-  if value then
-    if align == 1 and window.at < start + period then
-      first, last, window.used = start, start + period, count
-    elseif start == first then
-      window.used = count
+    if not edge then
+      answer[i + 2] = { err = 'CLOCK the windows given do not hold the time of this server' }
+    else
+      if not value then
+        used = 0
+      elseif align == 1 and moment < start + period then
+        edge, stop = start, start + period
+      elseif start ~= edge then
+        used = 0
+      end
+      free[i], part[i] = rate - used, edge
+      if align ~= 1 or edge == start then more[i] = stop end
+      if counts_denied == 1 then
+        watch = watch or {}
+        watch[i] = count_denied
+      end
     end
   end
-  window.start, window.stop = first, last
-  -- Written even when nothing is taken: else the cut would move along with each call.
-  if cut then window.changed, window.counted = true, window.used > 0 end
-  return window
 end
-
-local function window_fits(window, cost)
-  return window.used + cost <= window.rate
-end
-
-local function take_window(window, cost)
-  window.used = window.used + cost
-  window.changed, window.counted = true, true
-end
-
-local function miss_window(window, cost)
-  if not window.counts_denied then return end
-  cost = min(cost, window.rate + most_tokens - window.used)
-  if cost > 0 then take_window(window, cost) end
-end
-
-local function save_window(window)
-  if not window.counted then
-    redis.call('DEL', window.key)
-    return
+--@ find
+if align == 2 then
+  edge, stop = nil, nil
+  for k = 1, 4 do
+    if edges[k] <= moment and moment < edges[k + 1] then edge, stop = edges[k], edges[k + 1] end
   end
-  redis.call('SET', window.key, window.head .. pack('<ddd', window.start, window.used, window.at), 'PX',
-    max(ceil((window.stop - now) / 1000), shortest_expiry))
+elseif align == 0 then
+  edge = moment - moment % period
+  stop = edge + period
+else
+  edge, stop = moment, moment + period
+end
+--@ save
+local _, _, align, period, rate = unpack('<BBBI6I5', argument)
+for i = first, last do
+  if taken[i] then
+    local used = rate - free[i]
+    -- A window that was opened by its first hit stays open when that is given back.
+    if used == 0 and not (align == 1 and more[i]) then
+      redis.call('DEL', KEYS[i])
+      if verb > 1 then answer[i + 2] = false end
+    else
+      local value = pack('<c9i8I7I7', sub(argument, 1, 9), part[i], used, at[i] or now)
+      local wait = (more[i] or part[i] + period) - now
+      wait = (wait + -wait % 1000) / 1000
+      if wait < shortest_expiry then wait = shortest_expiry end
+      if wait ~= expiry then expiry, expiry_text = wait, string.format('%d', wait) end
+      redis.call('SET', KEYS[i], value, 'PX', expiry_text)
+      if verb > 1 then answer[i + 2] = value end
+    end
+  end
 end

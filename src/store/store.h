@@ -22,6 +22,8 @@ class Check {
   /// As many as charges. Each is that charge's own verdict: in a request that another charge denies, one that would fit
   /// has allowed = true and tells the state as it is (nothing was taken).
   std::span<Decision> decisions;
+  /// Empty, or as many as charges: the id of the lease that a charge of a concurrency limit took; 0 when it took none.
+  std::span<std::uint64_t> leases;
   /// Was the request as a whole admitted (and so charged)?
   bool admitted = false;
   /// Anything but none: the store could not answer, and `decisions` and `admitted` mean nothing.

@@ -6,17 +6,21 @@ target_include_directories(redis_test_support PUBLIC ${PROJECT_SOURCE_DIR})
 target_link_libraries(redis_test_support PUBLIC sluice::redis_store sluice_model
                                          PRIVATE $<BUILD_INTERFACE:sluice_flags>)
 
-# The script, the reference model and the script's C++ twin give the same answers.
+# The script in both styles, the reference model and the script's C++ twin give the same answers.
 add_executable(redis_model_replay redis_model_main.cc)
 target_link_libraries(redis_model_replay PRIVATE redis_test_support $<BUILD_INTERFACE:sluice_flags>)
-foreach(algorithm token_bucket fixed_window)
-  set(compare Python3::Interpreter ${PROJECT_SOURCE_DIR}/tests/model/compare.py)
+set(compare Python3::Interpreter ${PROJECT_SOURCE_DIR}/tests/model/compare.py)
+foreach(algorithm token_bucket leaky_bucket fixed_window sliding_window sliding_log concurrency multi)
   add_test(NAME redis_model_vectors_${algorithm} COMMAND ${compare} vectors $<TARGET_FILE:redis_model_replay> ${algorithm} --only us)
+  add_test(NAME redis_model_literal_${algorithm}
+           COMMAND ${compare} vectors $<TARGET_FILE:redis_model_replay> ${algorithm} --only us --literal)
   add_test(NAME redis_model_random_${algorithm}
            COMMAND ${compare} random $<TARGET_FILE:redis_model_replay> --algorithm ${algorithm} --ops 100000 --only us)
-  set_tests_properties(redis_model_vectors_${algorithm} redis_model_random_${algorithm} PROPERTIES LABELS integration TIMEOUT 300)
+  set_tests_properties(redis_model_vectors_${algorithm} redis_model_literal_${algorithm} redis_model_random_${algorithm}
+                       PROPERTIES LABELS integration TIMEOUT 300)
 endforeach()
 
 sluice_test(redis_store_test SOURCES redis_store_test.cc LIBS redis_test_support sluice::memory_store LABEL integration)
 sluice_test(redis_failure_test SOURCES redis_failure_test.cc LIBS redis_test_support sluice::memory_store LABEL integration)
 sluice_test(redis_multi_test SOURCES redis_multi_test.cc LIBS redis_test_support LABEL integration)
+sluice_test(redis_batch_test SOURCES redis_batch_test.cc LIBS redis_test_support sluice::memory_store LABEL integration)

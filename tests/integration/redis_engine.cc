@@ -1,15 +1,14 @@
 #include "tests/integration/redis_engine.h"
 
 #include <algorithm>
-#include <cstring>
-#include <numeric>
-#include <optional>
+#include <cstdint>
 #include <stdexcept>
 
 #include "algorithm/int128.h"
 #include "store/redis/check_call.h"
 #include "store/redis/key.h"
 #include "store/redis/resp_writer.h"
+#include "store/redis/verb_call.h"
 
 namespace sluice::testing {
 
@@ -28,39 +27,6 @@ class PlainCheck final : public store::Check {
  public:
   void complete() override {}
 };
-
-void append_double(std::string& out, std::int64_t number) {
-  const auto real = static_cast<double>(number);
-  char bytes[sizeof real];
-  std::memcpy(bytes, &real, sizeof real);
-  out.append(bytes, sizeof bytes);
-}
-
-// A state as the script stores it.
-std::string written(const RedisLimit& limit, const RedisLimit::State& state) {
-  std::string argument;
-  limit.append_argument(argument, Time{});
-  if (limit.numbers().algorithm == Algorithm::token_bucket) {
-    const auto period = static_cast<std::uint64_t>(limit.numbers().period.count() / 1'000);
-    const auto p = static_cast<Int128>(period / std::gcd(limit.numbers().rate, period));
-    const auto missing = static_cast<Int128>(algorithm::Uint128{state.second} << 64U | state.first);
-    const Int128 level = static_cast<Int128>(limit.numbers().burst) * p - missing;
-    Int128 tokens = level / p;
-    Int128 part = level % p;
-    if (part < 0) {
-      part += p;
-      --tokens;
-    }
-    append_double(argument, static_cast<std::int64_t>(tokens));
-    append_double(argument, static_cast<std::int64_t>(part));
-  } else {
-    argument.resize(11);
-    append_double(argument, static_cast<std::int64_t>(state.second));
-    append_double(argument, static_cast<std::int64_t>(state.first));
-  }
-  append_double(argument, state.last);
-  return argument;
-}
 
 value ticks(const Wait& wait) { return wait.is_never() ? value(nullptr) : value(wait.value().count() / 1'000); }
 
@@ -100,8 +66,8 @@ std::size_t deciding(bool admitted, const std::vector<Decision>& decisions) {
 
 }  // namespace
 
-RedisEngine::RedisEngine(RedisServer& server)
-    : server_(server), script_(store::redis::make_check_script(kTracedClock)) {
+RedisEngine::RedisEngine(RedisServer& server, store::redis::ScriptStyle style)
+    : server_(server), script_(store::redis::make_check_script(kTracedClock, style)) {
   server_.command({"FLUSHALL"});
   server_.command({"SCRIPT", "LOAD", script_.text});
 }
@@ -118,36 +84,31 @@ RedisEngine::Held& RedisEngine::held(const std::string& limit, const std::string
   return one;
 }
 
-std::string RedisEngine::redis_key(const Name& name) {
-  std::string key;
-  store::redis::append_redis_key(key, "sluice:", held(name.first, name.second).counted.identity, name.second);
-  return key;
-}
-
 object RedisEngine::apply(const Operation& operation) {
+  using store::redis::CallKind;
   if (operation.verb == "limit") {
     latest_ = 0;
     limits_[operation.limit] = model::with_numbers({}, operation.numbers, algorithm::Tick::microsecond);
     return {};
   }
-  if (operation.verb == "check") return check(operation.charges, operation.now);
-  if (operation.verb != "peek") return verb(operation);
-  // The same as a check, undone.
-  std::map<std::string, std::optional<std::string>> before;
-  for (const auto& charge : operation.charges) {
-    const std::string key = redis_key({charge.limit, charge.key});
-    const auto reply = server_.command({"GET", key});
-    before[key] = reply->type == REDIS_REPLY_STRING ? std::optional(std::string(text_of(*reply))) : std::nullopt;
-  }
-  object answer = check(operation.charges, operation.now);
-  for (const auto& [key, state] : before) {
-    server_.command(state ? std::vector<std::string>{"SET", key, *state} : std::vector<std::string>{"DEL", key});
-  }
-  return answer;
+  latest_ = std::max(latest_, operation.now);
+  if (operation.verb == "check") return check(operation.charges, operation.now, CallKind::check);
+  if (operation.verb == "peek") return check(operation.charges, operation.now, CallKind::peek);
+  return verb(operation);
 }
 
-object RedisEngine::check(const std::vector<model::TracedCharge>& traced, std::int64_t now) {
-  latest_ = std::max(latest_, now);
+store::redis::Reply RedisEngine::call(const std::string& words, std::size_t count, std::int64_t now) {
+  std::string command;
+  store::redis::append_command(command, 2 + count + 1);
+  store::redis::append_bulk(command, "EVALSHA");
+  store::redis::append_bulk(command, script_.sha1);
+  command += words;
+  store::redis::append_bulk(command, std::to_string(now));
+  return server_.raw_command(command);
+}
+
+object RedisEngine::check(const std::vector<model::TracedCharge>& traced, std::int64_t now,
+                          store::redis::CallKind kind) {
   // The same key twice is one charge of the sum, in the place of the first.
   std::map<Name, std::size_t> places;
   std::vector<store::Charge> charges;
@@ -165,22 +126,18 @@ object RedisEngine::check(const std::vector<model::TracedCharge>& traced, std::i
     indices.push_back(i);
   }
   std::vector<Decision> decisions(charges.size());
+  std::vector<std::uint64_t> leases(charges.size());
   PlainCheck check;
   check.charges = charges;
   check.decisions = decisions;
+  check.leases = leases;
 
   store::redis::Batch batch;
-  if (!batch.add(check, limits, "sluice:", Time{.steady = 0, .utc = latest_ * 1'000}, 0)) {
-    throw std::logic_error("a batch takes its first request");
-  }
+  if (!batch.add(check, limits, "sluice:", caller(), 0)) throw std::logic_error("a batch takes its first request");
   batch.prepare();
-  std::string command;
-  store::redis::append_command(command, 2 + store::redis::words_of_call(batch) + 1);
-  store::redis::append_bulk(command, "EVALSHA");
-  store::redis::append_bulk(command, script_.sha1);
-  store::redis::append_call(command, batch);
-  store::redis::append_bulk(command, std::to_string(now));
-  const auto reply = server_.raw_command(command);
+  std::string words;
+  store::redis::append_call(words, batch, kind);
+  const auto reply = call(words, store::redis::words_of_call(batch), now);
   const store::Failure failure = store::redis::AnswerReader(kTrustedLead).read(*reply, batch);
   if (failure != store::Failure::none || batch.requests()[0].failure != store::Failure::none) {
     throw std::runtime_error(std::string(to_text(failure)) + ": " +
@@ -190,16 +147,37 @@ object RedisEngine::check(const std::vector<model::TracedCharge>& traced, std::i
   const std::size_t which = deciding(check.admitted, decisions);
   object answer = figures(decisions[which]);
   answer["allowed"] = check.admitted;
+  value delay(nullptr);
+  boost::json::array given;
+  bool has_delay = false;
+  for (std::size_t i = 0; i < charges.size(); ++i) {
+    const Algorithm algorithm = charges[i].limit->numbers.algorithm;
+    if (algorithm == Algorithm::leaky_bucket) {
+      has_delay = true;
+      const std::int64_t own = decisions[i].delay.value().count() / 1'000;
+      if (check.admitted) delay = std::max(delay.is_null() ? 0 : delay.as_int64(), own);
+    } else if (algorithm == Algorithm::concurrency && check.admitted) {
+      auto& known = held(traced[indices[i]].limit, traced[indices[i]].key).leases;
+      const bool took = leases[i] != 0;
+      given.push_back(took ? value(known.size() + 1) : value(nullptr));
+      if (took && kind == store::redis::CallKind::check) known.emplace_back(leases[i], charges[i].cost);
+    }
+  }
+  if (has_delay) answer["delay"] = delay;
+  const Algorithm algorithm = charges[0].limit->numbers.algorithm;
   if (traced.size() > 1) {
     answer["which"] = indices[which];
-    answer["leases"] = boost::json::array();
-  } else if (charges[0].limit->numbers.algorithm == Algorithm::fixed_window) {
+    answer["leases"] = given;
+  } else if (algorithm == Algorithm::fixed_window) {
     answer["mark"] = mark_of(decisions[0]);
+  } else if (algorithm == Algorithm::concurrency) {
+    answer["lease"] = given.empty() ? value(nullptr) : given[0];
   }
   return answer;
 }
 
 object RedisEngine::verb(const Operation& operation) {
+  using store::redis::Verb;
   const Name name{operation.limit, operation.key};
   Held& one = held(operation.limit, operation.key);
   if (operation.verb == "set_limit") {
@@ -207,34 +185,42 @@ object RedisEngine::verb(const Operation& operation) {
     auto compiled = RedisLimit::compile(one.counted.numbers);
     if (!compiled) throw std::invalid_argument(compiled.error().message);
     one.limit = *std::move(compiled);
-  } else if (operation.verb == "reset") {
-    server_.command({"DEL", redis_key(name)});
-  } else {
-    change_state(name, operation);
+    return check({{operation.limit, operation.key, 0}}, operation.now, store::redis::CallKind::check);
   }
-  return check({{operation.limit, operation.key, 0}}, operation.now);
-}
-
-void RedisEngine::change_state(const Name& name, const Operation& operation) {
-  const RedisLimit& limit = *held(name.first, name.second).limit;
-  const std::string key = redis_key(name);
-  const auto reply = server_.command({"GET", key});
-  std::optional<std::string_view> stored;
-  if (reply->type == REDIS_REPLY_STRING) stored = text_of(*reply);
-  auto state = limit.read_state(stored, operation.now, kTrustedLead);
-  if (!state) throw std::runtime_error(key + " holds no state");
-  const auto before = *state;
-  if (operation.verb == "refund") {
-    limit.compiled().refund(*state, operation.now, operation.cost, operation.at);
+  Verb verb;
+  if (operation.verb == "reset") {
+    verb = Verb::reset();
+  } else if (operation.verb == "refund") {
+    verb = Verb::refund(operation.cost, operation.at);
   } else if (operation.verb == "settle") {
-    limit.compiled().settle(*state, operation.now, operation.reserved, operation.actual, operation.at);
+    verb = Verb::settle(operation.reserved, operation.actual, operation.at);
   } else if (operation.verb == "penalize") {
-    limit.compiled().penalize(*state, operation.now, operation.cost);
+    verb = Verb::penalize(operation.cost);
+  } else if (operation.verb == "release") {
+    const bool is_known = operation.lease >= 1 && operation.lease <= one.leases.size();
+    const auto lease = is_known ? one.leases[operation.lease - 1] : std::pair<std::uint64_t, std::uint64_t>{999, 1};
+    verb = Verb::release(lease.first, lease.second);
   } else {
     throw std::invalid_argument("unknown verb " + operation.verb);
   }
-  if (*state == before) return;
-  server_.command({"SET", key, written(limit, *state)});
+  std::string key;
+  store::redis::append_redis_key(key, "sluice:", one.counted.identity, name.second);
+  std::string words;
+  store::redis::append_verb(words, key, *one.limit, verb, caller());
+  const auto reply = call(words, store::redis::kWordsOfVerb, operation.now);
+  const auto told = store::redis::read_verb(*reply, *one.limit, kTrustedLead);
+  if (told.failure != store::Failure::none) {
+    throw std::runtime_error(std::string(to_text(told.failure)) + ": " +
+                             (reply->type == REDIS_REPLY_ERROR ? std::string(text_of(*reply)) : ""));
+  }
+  object answer = figures(told.decision);
+  answer["allowed"] = true;
+  const Algorithm algorithm = one.counted.numbers.algorithm;
+  if (algorithm == Algorithm::fixed_window) answer["mark"] = nullptr;
+  if (algorithm == Algorithm::leaky_bucket) answer["delay"] = told.decision.delay.value().count() / 1'000;
+  if (algorithm == Algorithm::concurrency) answer["lease"] = nullptr;
+  if (operation.verb == "release") answer["released"] = told.done;
+  return answer;
 }
 
 }  // namespace sluice::testing

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "store/charge.h"
+#include "store/redis/check_call.h"
 #include "store/redis/redis_limit.h"
 #include "store/redis/script.h"
 #include "store/store.h"
@@ -27,9 +28,8 @@ local trusted_lead = 9007199254740992
 
 class RedisEngine {
  public:
-  explicit RedisEngine(RedisServer& server);
-  /// The answer as the reference model writes it; empty for `limit`. Verbs that the script does not have yet (refund,
-  /// settle, penalize) are done by its twin on the state in the server. Throws std::exception on a malformed operation
+  explicit RedisEngine(RedisServer& server, store::redis::ScriptStyle style = store::redis::ScriptStyle::fast);
+  /// The answer as the reference model writes it; empty for `limit`. Throws std::exception on a malformed operation
   /// and on an answer that is a failure.
   [[nodiscard]] boost::json::object apply(const model::Operation& operation);
 
@@ -37,14 +37,16 @@ class RedisEngine {
   struct Held {
     store::CountedLimit counted;
     std::shared_ptr<const store::redis::RedisLimit> limit;
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> leases;  ///< id and cost; the model calls the first 1
   };
   using Name = std::pair<std::string, std::string>;
 
   [[nodiscard]] Held& held(const std::string& limit, const std::string& key);
-  [[nodiscard]] boost::json::object check(const std::vector<model::TracedCharge>& traced, std::int64_t now);
+  [[nodiscard]] boost::json::object check(const std::vector<model::TracedCharge>& traced, std::int64_t now,
+                                          store::redis::CallKind kind);
   [[nodiscard]] boost::json::object verb(const model::Operation& operation);
-  [[nodiscard]] std::string redis_key(const Name& name);
-  void change_state(const Name& name, const model::Operation& operation);
+  [[nodiscard]] store::redis::Reply call(const std::string& words, std::size_t count, std::int64_t now);
+  [[nodiscard]] Time caller() const { return {.steady = 0, .utc = latest_ * 1'000}; }
 
   RedisServer& server_;
   const store::redis::Script script_;

@@ -1,16 +1,22 @@
-// redis_model_replay [--us]: replays traces of the reference model (standard input, times in µs) through the script on
-// a redis-server of its own and compares each answer with the line's "want". Exit code 1 on any difference.
+// redis_model_replay [--us] [--literal]: replays traces of the reference model (standard input, times in µs) through
+// the script on a redis-server of its own, in its fast or its literal style, and compares each answer with the line's
+// "want". Exit code 1 on any difference.
 #include <iostream>
 #include <string>
+#include <string_view>
 
 #include "tests/integration/redis_engine.h"
 #include "tests/integration/redis_server.h"
 #include "tests/model/trace.h"
 
-int main() try {
+int main(int argc, char** argv) try {
   constexpr int most_shown = 10;
   sluice::testing::RedisServer server;
-  sluice::testing::RedisEngine engine(server);
+  auto style = sluice::store::redis::ScriptStyle::fast;
+  for (int i = 1; i < argc; ++i) {
+    if (std::string_view(argv[i]) == "--literal") style = sluice::store::redis::ScriptStyle::literal;
+  }
+  sluice::testing::RedisEngine engine(server, style);
   std::string line;
   std::size_t number = 0;
   std::size_t compared = 0;

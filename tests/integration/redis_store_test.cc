@@ -258,19 +258,23 @@ TEST_F(RedisStoreTest, AForeignValueInOneOfThreeKeysChangesNothing) {
   };
   const std::string first = value_of("one;tb");
   const std::string third = value_of("three;fw");
-  ASSERT_EQ(first.size(), 50U);
-  ASSERT_EQ(third.size(), 35U);
+  ASSERT_EQ(first.size(), 40U);
+  ASSERT_EQ(third.size(), 31U);
 
   const std::string wrong = "sluice:{k}shop/two;tb";
-  const std::string nan_state = value_of("two;tb").substr(0, 42) + std::string("\0\0\0\0\0\0\xf8\x7f", 8);
-  const std::string negative = value_of("two;tb").substr(0, 42) + std::string("\0\0\0\0\0\0\xf0\xbf", 8);
+  // More parts than a token has, more missing than may be, and a time past 2^53.
+  const std::string good = value_of("two;tb");
+  const std::string parts = good.substr(0, 27) + std::string(6, '\xfe') + good.substr(33);
+  const std::string missing = good.substr(0, 20) + std::string(7, '\xfe') + good.substr(27);
+  const std::string late = good.substr(0, 33) + std::string(7, '\xfe');
   const std::vector<std::pair<std::vector<std::string>, Failure>> cases = {
       {{"SET", wrong, "hello"}, Failure::foreign_value},
       {{"SET", wrong, ""}, Failure::foreign_value},
       {{"SET", wrong, third}, Failure::foreign_value},
-      {{"SET", wrong, std::string(50, '\x01')}, Failure::foreign_value},
-      {{"SET", wrong, nan_state}, Failure::foreign_value},
-      {{"SET", wrong, negative}, Failure::foreign_value},
+      {{"SET", wrong, std::string(40, '\x01')}, Failure::foreign_value},
+      {{"SET", wrong, parts}, Failure::foreign_value},
+      {{"SET", wrong, missing}, Failure::foreign_value},
+      {{"SET", wrong, late}, Failure::foreign_value},
       {{"RPUSH", wrong, "x"}, Failure::wrong_type},
       {{"HSET", wrong, "a", "b"}, Failure::wrong_type},
   };

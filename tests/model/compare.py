@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Compares the C++ algorithms with the reference model (reference/README.md).
 
-    compare.py vectors RUNNER ALGORITHM [--slow|--keyed]
+    compare.py vectors RUNNER ALGORITHM [--slow|--keyed|--literal]
                                                        the stored traces: ns, ns with a clock that never steps back, us; --slow:
-                                                       by the runner's own slow model; --keyed: those in ns, by a key of a Keyed
+                                                       by the runner's own slow model; --keyed: those in ns, by a key of a Keyed;
+                                                       --literal: by the literal text of a script
     compare.py random RUNNER --algorithm A --ops N     fresh random traces of the same three kinds, N operations in all
 
 The seed of the random traces is SLUICE_SEED (default 1) and is printed. Exit code 1 on any difference.
@@ -52,6 +53,7 @@ def main():
     one.add_argument("runner")
     one.add_argument("algorithm")
     one.add_argument("--slow", action="store_true")
+    one.add_argument("--literal", action="store_true")
     one.add_argument("--keyed", action="store_true")
     two = commands.add_parser("random")
     two.add_argument("runner")
@@ -62,7 +64,7 @@ def main():
     options = parser.parse_args()
     kinds = [options.only] if options.only else list(KINDS)
     if options.command == "vectors":
-        more_options = ["--slow"] if options.slow else ["--keyed"] if options.keyed else []
+        more_options = [name for name in ("--slow", "--keyed", "--literal") if getattr(options, name[2:])]
         if options.keyed:
             kinds = [kind for kind in kinds if kind != "us"]
         return 1 if vectors(options.runner, options.algorithm, kinds, more_options) else 0

@@ -68,7 +68,8 @@ bool Batch::add(Check& check, Limits limits, std::string_view prefix, Time calle
     charges_.push_back(
         {.key = static_cast<std::uint32_t>(index), .enforcement = charge.enforcement, .cost = charge.cost});
   }
-  const std::size_t bytes = names_.size() + kBytesOfKey * keys_.size() + kBytesOfCharge * charges_.size();
+  std::size_t bytes = names_.size() + kBytesOfKey * keys_.size() + kBytesOfCharge * charges_.size();
+  for (const Key& key : keys_) bytes += key.limit->state_bytes();
   if (!is_first && (keys_.size() > kMostKeys || bytes > kMostBytes)) fits = false;
   if (!fits) {
     charges_.resize(charges_before);
@@ -95,7 +96,6 @@ bool Batch::is_awaited() const {
 
 std::size_t Batch::prepare() {
   for (Key& key : keys_) key.place = 0;
-  sent_keys_ = 0;
   sent_requests_ = 0;
   for (Request& request : requests_) {
     request.is_sent = request.check != nullptr;
@@ -103,8 +103,24 @@ std::size_t Batch::prepare() {
     ++sent_requests_;
     for (const Charge& charge : charges(request)) keys_[charge.key].place = 1;
   }
-  for (Key& key : keys_) {
-    if (key.place != 0) key.place = static_cast<std::uint32_t>(++sent_keys_);
+  places_.clear();
+  sent_limits_.clear();
+  for (std::uint32_t i = 0; i < keys_.size(); ++i) {
+    Key& key = keys_[i];
+    if (key.place == 0) continue;
+    places_.push_back(i);
+    const auto found = std::ranges::find(sent_limits_, key.limit.get());
+    key.place = static_cast<std::uint32_t>(found - sent_limits_.begin());
+    if (found == sent_limits_.end()) sent_limits_.push_back(key.limit.get());
+  }
+  // By limit, in the order in which those came.
+  std::ranges::stable_sort(places_, {}, [this](std::uint32_t i) { return keys_[i].place; });
+  const RedisLimit* before = nullptr;
+  for (std::size_t i = 0; i < places_.size(); ++i) {
+    Key& key = keys_[places_[i]];
+    key.place = static_cast<std::uint32_t>(i + 1);
+    key.begins_limit = key.limit.get() != before;
+    before = key.limit.get();
   }
   return sent_requests_;
 }
@@ -115,7 +131,8 @@ void Batch::clear() {
   charges_.clear();
   requests_.clear();
   std::ranges::fill(table_, kFree);
-  sent_keys_ = 0;
+  places_.clear();
+  sent_limits_.clear();
   sent_requests_ = 0;
 }
 

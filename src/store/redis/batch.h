@@ -34,8 +34,9 @@ class Batch {
     std::size_t name_size = 0;
     std::uint64_t hash = 0;
     std::shared_ptr<const RedisLimit> limit;
-    Time caller;              ///< of the first request that charges it
-    std::uint32_t place = 0;  ///< in the call, from 1; 0: not in it
+    Time caller;                ///< of the first request that charges it
+    std::uint32_t place = 0;    ///< in the call, from 1; 0: not in it
+    bool begins_limit = false;  ///< in the call, the one before has another limit
   };
   struct Charge {
     std::uint32_t key = 0;
@@ -61,8 +62,11 @@ class Batch {
 
   /// Fixes what is in the next call: requests that somebody waits for, and their keys. How many requests those are.
   std::size_t prepare();
-  /// Of the keys in the call.
-  [[nodiscard]] std::size_t sent_keys() const { return sent_keys_; }
+  /// The keys in the call, as indices into keys(), in their places: those of one limit in a row.
+  [[nodiscard]] std::span<const std::uint32_t> places() const { return places_; }
+  [[nodiscard]] std::size_t sent_keys() const { return places_.size(); }
+  /// How many limits they have.
+  [[nodiscard]] std::size_t sent_limits() const { return sent_limits_.size(); }
   [[nodiscard]] std::size_t sent_requests() const { return sent_requests_; }
 
   [[nodiscard]] std::span<const Key> keys() const { return keys_; }
@@ -88,7 +92,8 @@ class Batch {
   std::vector<Charge> charges_;
   std::vector<Request> requests_;
   std::vector<std::uint16_t> table_;  ///< open addressing; its size is a power of two
-  std::size_t sent_keys_ = 0;
+  std::vector<std::uint32_t> places_;
+  std::vector<const RedisLimit*> sent_limits_;
   std::size_t sent_requests_ = 0;
 };
 

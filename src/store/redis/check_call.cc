@@ -1,11 +1,12 @@
 #include "store/redis/check_call.h"
 
 #include <algorithm>
-#include <cstring>
 #include <optional>
+#include <utility>
 
 #include "store/admission.h"
 #include "store/redis/error_kinds.h"
+#include "store/redis/packed.h"
 #include "store/redis/resp_writer.h"
 
 namespace sluice::store::redis {
@@ -13,59 +14,51 @@ namespace sluice::store::redis {
 namespace {
 
 constexpr std::int64_t kExact = std::int64_t{1} << 53;
-constexpr std::size_t kBytesOfRequest = 2;
-constexpr std::size_t kBytesOfCharge = 11;
+// Beside the enforcement: the last charge of its request.
+constexpr unsigned kLast = 4;
+// In the place of a cost that needs more than a byte.
+constexpr unsigned kLongCost = 255;
 
-void append_short(std::string& out, std::size_t number) {
-  out += static_cast<char>(number & 0xffU);
-  out += static_cast<char>(number >> 8U & 0xffU);
-}
-
-// A wait that begins only after `lead` ticks; no wait is none.
-std::int64_t postponed(std::int64_t wait, std::int64_t lead) {
-  if (wait == 0 || wait == algorithm::kNever) return wait;
-  return std::min(wait + lead, algorithm::longest_wait(algorithm::Tick::microsecond));
-}
-
-void append_cost(std::string& out, std::uint64_t cost) {
-  const auto value = static_cast<double>(cost);
-  char bytes[sizeof value];
-  std::memcpy(bytes, &value, sizeof value);
-  out.append(bytes, sizeof bytes);
+void append_request(std::string& out, const Batch& batch, const Batch::Request& request) {
+  const auto charges = batch.charges(request);
+  for (std::size_t i = 0; i < charges.size(); ++i) {
+    const Batch::Charge& charge = charges[i];
+    append_packed<2>(out, batch.keys()[charge.key].place);
+    append_packed<1>(out, static_cast<unsigned>(charge.enforcement) + (i + 1 == charges.size() ? kLast : 0));
+    append_packed<1>(out, std::min<std::uint64_t>(charge.cost, kLongCost));
+    if (charge.cost >= kLongCost) append_packed<7>(out, charge.cost);
+  }
 }
 
 }  // namespace
 
-std::size_t words_of_call(const Batch& batch) { return 1 + 2 * batch.sent_keys() + 1; }
+std::size_t words_of_call(const Batch& batch) { return 1 + batch.sent_keys() + 1 + batch.sent_limits(); }
 
-void append_call(std::string& out, const Batch& batch) {
+void append_call(std::string& out, const Batch& batch, CallKind kind) {
   std::string scratch;
   append_number(scratch, batch.sent_keys());
   append_bulk(out, scratch);
-  for (const Batch::Key& key : batch.keys()) {
-    if (key.place != 0) append_bulk(out, batch.name(key));
+  for (const std::uint32_t index : batch.places()) append_bulk(out, batch.name(batch.keys()[index]));
+  scratch.clear();
+  scratch += static_cast<char>(kind);
+  append_packed<2>(scratch, batch.sent_limits());
+  std::uint64_t in_a_row = 0;
+  for (const std::uint32_t index : batch.places()) {
+    if (batch.keys()[index].begins_limit && in_a_row > 0) append_packed<2>(scratch, std::exchange(in_a_row, 0));
+    ++in_a_row;
   }
-  for (const Batch::Key& key : batch.keys()) {
-    if (key.place == 0) continue;
+  append_packed<2>(scratch, in_a_row);
+  for (const Batch::Request& request : batch.requests()) {
+    if (request.is_sent) append_request(scratch, batch, request);
+  }
+  append_bulk(out, scratch);
+  for (const std::uint32_t index : batch.places()) {
+    const Batch::Key& key = batch.keys()[index];
+    if (!key.begins_limit) continue;
     scratch.clear();
     key.limit->append_argument(scratch, key.caller);
     append_bulk(out, scratch);
   }
-  std::size_t size = 0;
-  for (const Batch::Request& request : batch.requests()) {
-    if (request.is_sent) size += kBytesOfRequest + kBytesOfCharge * request.charge_count;
-  }
-  append_bulk_head(out, size);
-  for (const Batch::Request& request : batch.requests()) {
-    if (!request.is_sent) continue;
-    append_short(out, request.charge_count);
-    for (const Batch::Charge& charge : batch.charges(request)) {
-      append_short(out, batch.keys()[charge.key].place);
-      out += static_cast<char>(charge.enforcement);
-      append_cost(out, charge.cost);
-    }
-  }
-  out += "\r\n";
 }
 
 Failure AnswerReader::read(const redisReply& reply, Batch& batch, const BadKey& bad_key) {
@@ -94,7 +87,9 @@ Failure AnswerReader::read_states(const redisReply& reply, const Batch& batch, c
     std::optional<std::string_view> value;
     if (element.type == REDIS_REPLY_ERROR) {
       held_[i].failure = classify_error(text_of(element));
-      if (bad_key) bad_key(held_[i].failure, text_of(element));
+      if (bad_key) {
+        bad_key(held_[i].failure, std::string(text_of(element)).append(" (key ").append(batch.name(key)).append(")"));
+      }
       continue;
     }
     if (element.type == REDIS_REPLY_STRING) {
@@ -102,9 +97,7 @@ Failure AnswerReader::read_states(const redisReply& reply, const Batch& batch, c
     } else if (element.type != REDIS_REPLY_NIL) {
       return Failure::bad_answer;
     }
-    const auto state = key.limit->read_state(value, now_, trusted_lead_);
-    if (!state) return Failure::bad_answer;
-    held_[i].state = *state;
+    if (!held_[i].state.read(*key.limit, value, now_, trusted_lead_)) return Failure::bad_answer;
   }
   return Failure::none;
 }
@@ -113,48 +106,40 @@ Failure AnswerReader::read_states(const redisReply& reply, const Batch& batch, c
 bool AnswerReader::judge(Batch& batch, Batch::Request& request, char verdict) {
   const std::span<const Batch::Charge> charges = batch.charges(request);
   request.failure = Failure::none;
+  for (const Batch::Charge& charge : charges) {
+    if (held_[charge.key].failure == Failure::none) continue;
+    request.failure = held_[charge.key].failure;
+    return verdict == 'x';
+  }
   verdicts_.resize(charges.size());
   Admission admission;
   for (std::size_t i = 0; i < charges.size(); ++i) {
-    const Held& held = held_[charges[i].key];
-    if (held.failure != Failure::none) {
-      request.failure = held.failure;
-      return verdict == 'x';
-    }
-    verdicts_[i] = batch.keys()[charges[i].key].limit->compiled().judge(held.state, now_, charges[i].cost);
+    KeyState& state = held_[charges[i].key].state;
+    verdicts_[i] = state.judge(charges[i].cost);
+    if (!state.is_sound()) return false;
     admission.add(charges[i].enforcement, verdicts_[i].fits);
   }
   if (verdict != (admission.admitted() ? '1' : '0')) return false;
   for (std::size_t i = 0; i < charges.size(); ++i) {
-    const algorithm::CompiledLimit& limit = batch.keys()[charges[i].key].limit->compiled();
-    RedisLimit::State& state = held_[charges[i].key].state;
-    if (admission.admitted() && verdicts_[i].fits) {
-      limit.take(state, now_, charges[i].cost);
-    } else if (!verdicts_[i].fits) {
-      limit.count_denied(state, now_, charges[i].cost);
+    KeyState& state = held_[charges[i].key].state;
+    if (!verdicts_[i].fits) {
+      state.miss(charges[i].cost);
+    } else if (admission.admitted()) {
+      state.take(charges[i].cost);
     }
   }
   if (request.check == nullptr) return true;
   for (std::size_t i = 0; i < charges.size(); ++i) {
     Decision& decision = request.check->decisions[i];
-    write_decision(charges[i], *batch.keys()[charges[i].key].limit, verdicts_[i], decision);
+    decision = held_[charges[i].key].state.decision(verdicts_[i]);
     decision.which = static_cast<std::uint32_t>(i);
+    if (i < request.check->leases.size()) {
+      const bool taken = admission.admitted() && verdicts_[i].fits && charges[i].cost > 0;
+      request.check->leases[i] = taken ? held_[charges[i].key].state.lease() : 0;
+    }
   }
   request.check->admitted = admission.admitted();
   return true;
-}
-
-void AnswerReader::write_decision(const Batch::Charge& charge, const RedisLimit& limit, algorithm::Verdict verdict,
-                                  Decision& decision) const {
-  const RedisLimit::State& state = held_[charge.key].state;
-  algorithm::View view = limit.compiled().view(state, now_);
-  // Both count from the state's own time, which only comes when the server's clock has made up its lead.
-  const std::int64_t lead = state.last - std::min(state.last, now_);
-  const std::int64_t distrusted = std::max<std::int64_t>(0, lead - trusted_lead_);
-  verdict.retry_after = postponed(verdict.retry_after, distrusted);
-  view.reset_after = postponed(view.reset_after, distrusted);
-  decision = limit.compiled().decision(verdict, view);
-  decision.source = Source::redis;
 }
 
 }  // namespace sluice::store::redis

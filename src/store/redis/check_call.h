@@ -11,15 +11,19 @@
 #include "algorithm/verdict.h"
 #include "store/failure.h"
 #include "store/redis/batch.h"
+#include "store/redis/key_state.h"
 #include "store/redis/reply_reader.h"
 
 namespace sluice::store::redis {
+
+/// `peek` answers as `check` would and changes nothing.
+enum class CallKind : std::uint8_t { check = 0, peek = 1 };
 
 /// How many words append_call() appends.
 [[nodiscard]] std::size_t words_of_call(const Batch& batch);
 /// Appends what follows the script's name in EVALSHA or EVAL: the number of keys, the keys, the arguments, as words in
 /// the Redis protocol. Precondition: batch.prepare().
-void append_call(std::string& out, const Batch& batch);
+void append_call(std::string& out, const Batch& batch, CallKind kind = CallKind::check);
 
 /// Reads answers of the script. Reusable: buffers keep their capacity. Not thread-safe.
 class AnswerReader {
@@ -37,14 +41,11 @@ class AnswerReader {
 
  private:
   struct Held {
-    RedisLimit::State state;
+    KeyState state;
     Failure failure = Failure::none;
   };
   [[nodiscard]] Failure read_states(const redisReply& reply, const Batch& batch, const BadKey& bad_key);
   [[nodiscard]] bool judge(Batch& batch, Batch::Request& request, char verdict);
-  void write_decision(const Batch::Charge& charge, const RedisLimit& limit, algorithm::Verdict verdict,
-                      Decision& decision) const;
-
   std::int64_t trusted_lead_;
   std::int64_t now_ = 0;
   std::vector<Held> held_;  ///< by key

@@ -1,14 +1,15 @@
-// A limit as the script is told it, and its state as the script leaves it.
+// A limit as the script is told it.
 #pragma once
 
-#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 
 #include "algorithm/compiled_limit.h"
+#include "algorithm/sliding_window.h"
 #include "algorithm/window.h"
 #include "base/result.h"
 #include "sluice/clock.h"
@@ -16,42 +17,38 @@
 
 namespace sluice::store::redis {
 
-/// Immutable; any thread may use it. Layouts: lua/token_bucket.lua, lua/fixed_window.lua and docs/redis.md.
+/// Immutable; any thread may use it. Layouts: lua/*.lua and docs/redis.md.
 class RedisLimit {
  public:
-  using State = algorithm::CompiledLimit::State;
+  /// What its states are counted by, in µs: algorithms whose state the script answers as it is stored; for the log and
+  /// the leases, of which it answers figures, nothing.
+  using Twin = std::variant<std::monostate, algorithm::CompiledLimit, algorithm::SlidingWindow>;
 
   /// Fails when the limit is out of range or cannot be kept in Redis (see inexact_in_redis).
   [[nodiscard]] static Result<std::shared_ptr<const RedisLimit>> compile(const Limit& limit);
 
   [[nodiscard]] const Limit& numbers() const { return numbers_; }
-  /// The twin of the script's arithmetic, in µs.
-  [[nodiscard]] const algorithm::CompiledLimit& compiled() const { return compiled_; }
+  [[nodiscard]] const Twin& twin() const { return twin_; }
+  /// What a state made with these numbers begins with: version, kind, and the numbers it depends on.
+  [[nodiscard]] std::string_view head() const { return head_; }
+  /// Set for calendar windows.
+  [[nodiscard]] const algorithm::CalendarWindows* calendar() const { return calendar_.get(); }
+  /// Bytes that a call and its answer have for each key of this limit, beyond a few tens.
+  [[nodiscard]] std::size_t state_bytes() const {
+    return numbers_.algorithm == Algorithm::sliding_window ? 7 * std::size_t{numbers_.slots} : 0;
+  }
 
   /// Appends the script's argument for this limit. `caller` is used for calendars only: it tells which windows to send.
   void append_argument(std::string& out, Time caller) const;
 
-  /// The state that the script starts from when it finds `value` (null: no key) at `server_now`: converted to these
-  /// numbers, a time ahead of the server's cut. Nothing when `value` is not a state. `trusted_lead`: as in the clock
-  /// prelude, µs.
-  [[nodiscard]] std::optional<State> read_state(const std::optional<std::string_view>& value, std::int64_t server_now,
-                                                std::int64_t trusted_lead) const;
-
  private:
-  RedisLimit(const Limit& limit, algorithm::CompiledLimit compiled,
-             std::shared_ptr<const algorithm::CalendarWindows> calendar);
-  [[nodiscard]] std::optional<State> read_bucket(std::string_view value, std::int64_t server_now,
-                                                 std::int64_t trusted_lead) const;
-  [[nodiscard]] std::optional<State> read_window(std::string_view value, std::int64_t server_now,
-                                                 std::int64_t trusted_lead) const;
-  [[nodiscard]] std::int64_t window_start(std::int64_t at) const;
-  [[nodiscard]] std::int64_t window_length(std::int64_t at) const;
+  RedisLimit(const Limit& limit, Twin twin, std::shared_ptr<const algorithm::CalendarWindows> calendar);
 
   Limit numbers_;
-  algorithm::CompiledLimit compiled_;
+  Twin twin_;
   std::shared_ptr<const algorithm::CalendarWindows> calendar_;
   std::string argument_;  ///< what is the same in each call
-  std::string head_;      ///< what a state made with these numbers begins with
+  std::string head_;
 };
 
 }  // namespace sluice::store::redis

@@ -1,6 +1,8 @@
 // The script that judges checks inside the server.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -12,9 +14,16 @@ struct Script {
   std::string sha1;
 };
 
-/// lua/check.lua with the algorithms and a clock before it. Tests give another clock than the server's.
-[[nodiscard]] Script make_check_script(std::string_view clock);
+/// Two texts that do the same. `fast`: keys are named KEYS[i] in loops. `literal`: each key argument of each command is
+/// literally KEYS[1], KEYS[2], …, for servers that check scripts by their text; some µs slower a call, and a call has
+/// at most kMostLiteralKeys keys.
+enum class ScriptStyle : std::uint8_t { fast, literal };
+
+inline constexpr std::size_t kMostLiteralKeys = 64;
+
+/// lua/main.lua with the algorithms in their places, after a clock. Tests give another clock than the server's.
+[[nodiscard]] Script make_check_script(std::string_view clock, ScriptStyle style = ScriptStyle::fast);
 /// The same on the server's clock; made once.
-[[nodiscard]] const Script& check_script();
+[[nodiscard]] const Script& check_script(ScriptStyle style = ScriptStyle::fast);
 
 }  // namespace sluice::store::redis

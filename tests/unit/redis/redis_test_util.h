@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <cstring>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -11,6 +10,7 @@
 #include "sluice/limit.h"
 #include "store/redis/batch.h"
 #include "store/redis/check_call.h"
+#include "store/redis/packed.h"
 #include "store/redis/redis_limit.h"
 #include "store/redis/reply_reader.h"
 #include "store/store.h"
@@ -36,23 +36,30 @@ inline std::string answer(std::int64_t now, std::string_view verdicts, const std
   return bytes;
 }
 
-inline std::string doubles(const std::vector<double>& numbers) {
-  std::string bytes(numbers.size() * sizeof(double), '\0');
-  std::memcpy(bytes.data(), numbers.data(), bytes.size());
+/// A stored token bucket: whole tokens (below 0: a debt) and 1/p tokens.
+inline std::string bucket_state(std::uint64_t burst, std::uint64_t c, std::uint64_t p, std::int64_t tokens,
+                                std::uint64_t part, std::int64_t at) {
+  std::string bytes = "\x01t";
+  append_packed<7>(bytes, burst);
+  append_packed<5>(bytes, c);
+  append_packed<6>(bytes, p);
+  append_packed<7>(bytes, burst - static_cast<std::uint64_t>(tokens));
+  append_packed<6>(bytes, part);
+  append_packed<7>(bytes, static_cast<std::uint64_t>(at));
   return bytes;
 }
 
-/// A stored token bucket.
-inline std::string bucket_state(double burst, double c, double p, double tokens, double part, double at) {
-  return "\x01t" + doubles({burst, c, p, tokens, part, at});
-}
-
 /// A stored fixed window; align 0 epoch, 1 first_hit.
-inline std::string window_state(char align, double period, double start, double count, double at) {
-  return std::string(
-             "\x01"
-             "f") +
-         align + doubles({period, start, count, at});
+inline std::string window_state(char align, std::uint64_t period, std::int64_t start, std::uint64_t count,
+                                std::int64_t at) {
+  std::string bytes = "\x01";
+  bytes += 'f';
+  bytes += align;
+  append_packed<6>(bytes, period);
+  append_packed<8>(bytes, static_cast<std::uint64_t>(start));
+  append_packed<7>(bytes, count);
+  append_packed<7>(bytes, static_cast<std::uint64_t>(at));
+  return bytes;
 }
 
 inline CountedLimit bucket(std::uint64_t rate, std::uint64_t burst,

@@ -26,7 +26,9 @@ struct KeyBytes;
 template <typename Key>
   requires std::convertible_to<const Key&, std::string_view>
 struct KeyBytes<Key> {
+  /// What a call takes for such a key.
   using Argument = std::string_view;
+  /// The key itself.
   static std::string_view of(std::string_view key) noexcept { return key; }
 };
 
@@ -34,7 +36,9 @@ struct KeyBytes<Key> {
 template <typename Key>
   requires std::integral<Key> || std::is_enum_v<Key>
 struct KeyBytes<Key> {
+  /// What a call takes for such a key.
   using Argument = Key;
+  /// A copy of the key's bytes, in the machine's order.
   static std::array<char, sizeof(Key)> of(Key key) noexcept {
     std::array<char, sizeof(Key)> bytes;
     std::memcpy(bytes.data(), &key, sizeof key);

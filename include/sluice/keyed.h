@@ -42,6 +42,7 @@ using KeyedFigures = internal::KeyedFigures;
 template <typename Algorithm, typename Key>
 class KeyedBase {
  public:
+  /// The numbers that all keys share.
   using Numbers = typename Algorithm::Numbers;
   /// What a call takes for a key: std::string_view for strings, so that no call has to make one.
   using KeyArgument = typename internal::KeyArgument<Key>::Type;
@@ -53,6 +54,7 @@ class KeyedBase {
   [[nodiscard]] Decision peek(KeyArgument key, std::uint64_t cost, Time now) const {
     return core_.peek(Bytes(key), cost, now);
   }
+  /// The same, at the present time.
   [[nodiscard]] Decision peek(KeyArgument key, std::uint64_t cost = 1) const {
     return core_.peek(Bytes(key), cost, at());
   }
@@ -63,24 +65,29 @@ class KeyedBase {
   /// windows, and after every fifteenth of different numbers, a pass over all keys, which holds nobody else up for more
   /// than a shard of some thousand.
   void set_limit(const Numbers& numbers, Time now) { core_.set_limit(internal::limit_of(numbers), now); }
+  /// The same, at the present time.
   void set_limit(const Numbers& numbers) { set_limit(numbers, at()); }
 
   /// The key is as never seen. Answers what peek(key, 0) then says.
   Decision reset(KeyArgument key, Time now) { return core_.reset(Bytes(key), now); }
+  /// The same, at the present time.
   Decision reset(KeyArgument key) { return core_.reset(Bytes(key), at()); }
 
   /// Sums over all keys. Any thread; looks at one figure after the other while others change them.
   [[nodiscard]] KeyedFigures figures() const noexcept { return core_.figures(); }
 
  protected:
+  /// As the constructor of Keyed.
   KeyedBase(const Numbers& numbers, const KeyedOptions& options)
       : core_(internal::limit_of(numbers), options.max_keys), clock_(options.clock) {}
   ~KeyedBase() = default;
 
-  // A key's bytes, for as long as the key is there.
+  /// A key's bytes, for as long as the key is there.
   class Bytes {
    public:
+    /// Of this key, which must live as long.
     explicit Bytes(KeyArgument key) : held_(KeyBytes<Key>::of(key)) {}
+    /// The bytes.
     operator std::string_view() const noexcept {  // NOLINT(google-explicit-constructor): that is all it is for
       return internal::view_of(held_);
     }
@@ -89,11 +96,11 @@ class KeyedBase {
     std::remove_cvref_t<decltype(KeyBytes<Key>::of(std::declval<KeyArgument>()))> held_;
   };
 
-  // The present time.
+  /// The present time.
   [[nodiscard]] Time at() const { return clock_ != nullptr ? clock_->now() : core_.machine_now(); }
 
-  internal::KeyedCore core_;
-  const Clock* clock_;  // null: the machine's
+  internal::KeyedCore core_;  ///< the table
+  const Clock* clock_;        ///< null: the machine's
 };
 
 /// An Algorithm (TokenBucket, LeakyBucket, FixedWindow, SlidingWindow, SlidingLog or Concurrency) for each key, with
@@ -134,7 +141,9 @@ class Keyed : public KeyedBase<Algorithm, Key> {
                                       std::is_same_v<Algorithm, SlidingWindow> || std::is_same_v<Algorithm, SlidingLog>;
 
  public:
+  /// The numbers that all keys share.
   using Numbers = typename Base::Numbers;
+  /// What a call takes for a key.
   using KeyArgument = typename Base::KeyArgument;
 
   /// Throws std::invalid_argument, naming each field that is out of range, and std::bad_alloc when there is no address
@@ -146,6 +155,7 @@ class Keyed : public KeyedBase<Algorithm, Key> {
   Decision try_acquire(KeyArgument key, std::uint64_t cost, Time now) {
     return core_.try_acquire(Bytes(key), cost, now);
   }
+  /// The same, at the present time.
   Decision try_acquire(KeyArgument key, std::uint64_t cost = 1) { return core_.try_acquire(Bytes(key), cost, at()); }
 
   /// try_acquire of each key in turn, all at one `now`, with the cache misses of all of them at once: several times as
@@ -164,6 +174,7 @@ class Keyed : public KeyedBase<Algorithm, Key> {
                              decisions.subspan(begin, count), now);
     }
   }
+  /// The same, at the present time.
   template <typename KeyOrView>
   void try_acquire_many(std::span<const KeyOrView> keys, std::span<Decision> decisions,
                         std::span<const std::uint64_t> costs = {}) {
@@ -176,6 +187,7 @@ class Keyed : public KeyedBase<Algorithm, Key> {
   {
     return core_.acquire_up_to(Bytes(key), most, now);
   }
+  /// The same, at the present time.
   Granted acquire_up_to(KeyArgument key, std::uint64_t most)
     requires kGivesBack
   {
@@ -190,6 +202,7 @@ class Keyed : public KeyedBase<Algorithm, Key> {
   {
     return core_.refund(Bytes(key), cost, now, std::nullopt);
   }
+  /// The same, at the present time.
   Decision refund(KeyArgument key, std::uint64_t cost)
     requires kGivesBack
   {
@@ -206,6 +219,7 @@ class Keyed : public KeyedBase<Algorithm, Key> {
   Decision settle(KeyArgument key, std::uint64_t reserved, std::uint64_t actual, Time now) {
     return core_.settle(Bytes(key), reserved, actual, now, std::nullopt);
   }
+  /// The same, at the present time.
   Decision settle(KeyArgument key, std::uint64_t reserved, std::uint64_t actual) {
     return core_.settle(Bytes(key), reserved, actual, at(), std::nullopt);
   }
@@ -218,6 +232,7 @@ class Keyed : public KeyedBase<Algorithm, Key> {
 
   /// Takes without asking, into a debt at most `limit` deep.
   Decision penalize(KeyArgument key, std::uint64_t cost, Time now) { return core_.penalize(Bytes(key), cost, now); }
+  /// The same, at the present time.
   Decision penalize(KeyArgument key, std::uint64_t cost) { return core_.penalize(Bytes(key), cost, at()); }
 };
 
@@ -233,14 +248,18 @@ class Keyed<Concurrency, Key> : public KeyedBase<Concurrency, Key> {
   using Base::core_;
 
  public:
+  /// The numbers that all keys share.
   using Numbers = typename Base::Numbers;
+  /// What a call takes for a key.
   using KeyArgument = typename Base::KeyArgument;
 
   /// What try_acquire got: a lease, or nothing. Move-only; gives the lease back when it is destroyed. Must not outlive
   /// its Keyed; need not keep its key alive.
   class Lease {
    public:
+    /// Takes over what `other` holds, which then holds nothing.
     Lease(Lease&& other) noexcept : owner_(std::exchange(other.owner_, nullptr)), lease_(other.lease_) {}
+    /// Gives back what it holds, and takes over what `other` holds.
     Lease& operator=(Lease&& other) noexcept {
       if (this != &other) {
         release();
@@ -255,6 +274,7 @@ class Keyed<Concurrency, Key> : public KeyedBase<Concurrency, Key> {
 
     /// Was it granted?
     [[nodiscard]] explicit operator bool() const noexcept { return lease_.decision.allowed; }
+    /// Granted or denied, and the figures.
     [[nodiscard]] const Decision& decision() const noexcept { return lease_.decision; }
     /// A number that no other lease of this Keyed has; 0 when there is no lease (denied, or of cost 0).
     [[nodiscard]] std::uint64_t id() const noexcept { return lease_.id; }
@@ -262,6 +282,7 @@ class Keyed<Concurrency, Key> : public KeyedBase<Concurrency, Key> {
     bool release(Time now) noexcept {
       return owner_ != nullptr && std::exchange(owner_, nullptr)->core_.release(lease_.key, lease_.id, now);
     }
+    /// The same, at the present time.
     bool release() noexcept { return owner_ != nullptr && release(owner_->at()); }
     /// Leaves the lease held: it is given back by Keyed::release(key, id) or when its time is up.
     std::uint64_t detach() noexcept {
@@ -284,11 +305,13 @@ class Keyed<Concurrency, Key> : public KeyedBase<Concurrency, Key> {
   [[nodiscard]] Lease try_acquire(KeyArgument key, std::uint64_t cost, Time now) {
     return Lease(this, core_.acquire_lease(Bytes(key), cost, now));
   }
+  /// The same, at the present time.
   [[nodiscard]] Lease try_acquire(KeyArgument key, std::uint64_t cost = 1) { return try_acquire(key, cost, at()); }
 
   /// Gives a detached lease back. False, and no change, when it isn't held: unknown, given back before, timed out, or
   /// its key forgotten.
   bool release(KeyArgument key, std::uint64_t id, Time now) noexcept { return core_.release(Bytes(key), id, now); }
+  /// The same, at the present time.
   bool release(KeyArgument key, std::uint64_t id) noexcept { return release(key, id, at()); }
 };
 

@@ -57,10 +57,13 @@ class SLUICE_API Reserver {
 /// Move-only; not thread-safe by itself; must not outlive its limiter.
 class Reservation {
  public:
+  /// For the library's own use.
   Reservation(const internal::Reserved& reserved, internal::Reserver* owner) noexcept
       : owner_(reserved.held != nullptr ? owner : nullptr), held_(reserved.held), result_(reserved.result) {}
+  /// Takes over what `other` holds, which then holds nothing.
   Reservation(Reservation&& other) noexcept
       : owner_(std::exchange(other.owner_, nullptr)), held_(other.held_), result_(other.result_) {}
+  /// Gives back what it holds, and takes over what `other` holds.
   Reservation& operator=(Reservation&& other) noexcept {
     if (this != &other) {
       release();
@@ -81,9 +84,9 @@ class Reservation {
   /// The state after it was taken, with the `delay` until it may be used; refused: a denial whose `retry_after` tells
   /// when it wouldn't be.
   [[nodiscard]] const Decision& decision() const noexcept { return result_.decision; }
-  /// When the tokens may be used, on the clock of Time::steady, in ns; and how long that was from the call of `reserve`
-  /// on. Preconditions: granted.
+  /// When the tokens may be used, on the clock of Time::steady, in ns. Precondition: granted.
   [[nodiscard]] std::int64_t ready_at() const noexcept { return result_.ready_at; }
+  /// How long that was from the call of `reserve` on. Precondition: granted.
   [[nodiscard]] std::chrono::nanoseconds delay() const noexcept { return result_.decision.delay.value(); }
 
   /// The tokens are used, at `ready_at` or later: they stay taken.
@@ -95,9 +98,11 @@ class Reservation {
     if (owner_ != nullptr) result_.decision = std::exchange(owner_, nullptr)->cancel(held_, now.steady);
     return result_.decision;
   }
+  /// The same, at the present time.
   Decision cancel() noexcept { return owner_ != nullptr ? cancel(Time{.steady = owner_->now()}) : result_.decision; }
 
  private:
+  /// The same, at the present time.
   void release() noexcept {
     if (owner_ != nullptr) cancel();
   }

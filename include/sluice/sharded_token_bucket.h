@@ -33,12 +33,14 @@ namespace sluice {
 /// There are no debts: no settle, no penalize. Nor does it take new numbers. Thread-safe. Memory: 64 bytes a share.
 class SLUICE_API ShardedTokenBucket {
  public:
+  /// The numbers of this limit.
   struct Numbers {
     std::uint64_t rate = 0;                          ///< tokens per period: 0 … 10^12; 0: nothing ever comes back
     std::chrono::nanoseconds period{1'000'000'000};  ///< whole µs, 1 µs … 366 days
     std::uint64_t burst = 1;   ///< 1 … 10^15; below 8 × shares there are no shares, and all threads use one word
     std::uint32_t shares = 0;  ///< up to 1024, rounded up to a power of two; 0: one a processor
   };
+  /// What acquire_up_to answers.
   using Granted = sluice::Granted;
 
   /// `clock`: what calls without `now` go by; the machine's when null. It must live as long as the bucket.
@@ -54,6 +56,7 @@ class SLUICE_API ShardedTokenBucket {
     std::uint64_t left = 0;
     return spend(cost, left) ? allowed(left) : gather(cost, now.steady);
   }
+  /// The same, at the present time.
   Decision try_acquire(std::uint64_t cost = 1) noexcept {
     std::uint64_t left = 0;
     return spend(cost, left) ? allowed(left) : gather(cost, at());
@@ -61,18 +64,22 @@ class SLUICE_API ShardedTokenBucket {
 
   /// What try_acquire would answer, with all shares counted; changes nothing.
   [[nodiscard]] Decision peek(std::uint64_t cost, Time now) const noexcept { return look(cost, now.steady); }
+  /// The same, at the present time.
   [[nodiscard]] Decision peek(std::uint64_t cost = 1) const noexcept { return look(cost, at()); }
 
   /// Takes as many tokens as there are, at most `most`.
   Granted acquire_up_to(std::uint64_t most, Time now) noexcept { return gather_up_to(most, now.steady); }
+  /// The same, at the present time.
   Granted acquire_up_to(std::uint64_t most) noexcept { return gather_up_to(most, at()); }
 
   /// Gives tokens back, never above full. Answers what peek(0) then says, as reset does.
   Decision refund(std::uint64_t cost, Time now) noexcept { return give_back(cost, now.steady); }
+  /// The same, at the present time.
   Decision refund(std::uint64_t cost) noexcept { return give_back(cost, at()); }
 
   /// As never used.
   Decision reset(Time now) noexcept { return fill(now.steady); }
+  /// The same, at the present time.
   Decision reset() noexcept { return fill(at()); }
 
  private:

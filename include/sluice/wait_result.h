@@ -18,13 +18,14 @@ enum class WaitOutcome : std::uint8_t {
 
 /// What a wait answers. A value; trivially copyable.
 struct WaitResult {
-  WaitOutcome outcome = WaitOutcome::granted;
+  WaitOutcome outcome = WaitOutcome::granted;  ///< how it ended
   /// Granted: the state after the charge, when it was granted. Else the answer to the same cost by try_acquire.
   Decision decision{};  // NOLINT(readability-redundant-member-init): as in Decision
   /// Granted: the instant it was granted for, on the clock of Time::steady, in ns. It is exact; the thread or handler
   /// comes as much later as the machine takes to wake it.
   std::int64_t ready_at = 0;
 
+  /// Was it granted?
   [[nodiscard]] explicit operator bool() const noexcept { return outcome == WaitOutcome::granted; }
 };
 

@@ -36,6 +36,7 @@ class WaitingVerbs : public Verbs<Core, kGivesBack> {
   [[nodiscard]] Reservation reserve(std::uint64_t cost, std::chrono::nanoseconds max_wait, Time now) {
     return this->core_.reserve(cost, max_wait, this->at(now), this->clock_);
   }
+  /// The same, at the present time.
   [[nodiscard]] Reservation reserve(std::uint64_t cost, std::chrono::nanoseconds max_wait) {
     return this->core_.reserve(cost, max_wait, this->at(), this->clock_);
   }

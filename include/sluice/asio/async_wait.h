@@ -220,6 +220,7 @@ class AsyncWait final : public Waiter {
 /// exactly what they took. Must be destroyed before the limiter, and before the execution context is.
 class AsyncWaits {
  public:
+  /// What get_executor gives.
   using executor_type = boost::asio::any_io_executor;  // NOLINT(readability-identifier-naming): Asio's name
 
   /// Unless told otherwise, so many may wait.

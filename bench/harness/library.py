@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import re
 import statistics
 import subprocess
 from dataclasses import asdict, dataclass, field
@@ -28,6 +29,7 @@ ONE_KEY = {
 KEYED = {
     "string.cold": "100 k strings in random order",
     "string.cold.32": "100 k strings in random order, 32 a call (governor: one)",
+    "string.cold.floor": "100 k strings in random order: fetched, and one atomic exchange",
     "string.given": "100 k strings, the key at hand",
     "string.clock": "100 k strings, the key at hand, own clock",
     "string.2": "100 k strings, at hand, 2 threads on one",
@@ -35,9 +37,10 @@ KEYED = {
     "number.given": "100 k 64-bit numbers",
     "number.2": "100 k 64-bit numbers, 2 threads on one",
 }
-# What the peer does instead, where it has no such call.
+# What the peer does instead, where it has no such call; None: nothing.
 INSTEAD = {
     "string.cold.32": "string.cold",
+    "string.cold.floor": None,
     "shares.clock.2": "direct.clock.2",
     "shares.clock.8": "direct.clock.8",
 }
@@ -92,6 +95,8 @@ def compare(ours, peer, workloads, rounds, milliseconds, progress):
             turn = [(ours, pair.ours)] + ([(peer, pair.peer)] if peer else [])
             for program, samples in turn if n % 2 else reversed(turn):
                 name = INSTEAD.get(workload, workload) if program is peer else workload
+                if name is None:
+                    continue
                 nanoseconds = program.run(name, milliseconds if n else min(milliseconds, 20))
                 if n:  # the first round makes the tables
                     samples.append(nanoseconds)
@@ -245,3 +250,22 @@ class LibraryRun:
         print(f"\n10 M strings: {misses:.2f} misses of the last-level cache a decision (callgrind)")
         self.samples["cache misses"] = events
         self.goals.append(Goal("misses of the last-level cache, 10 M strings", "", [misses], 2))
+
+    def waiting(self, program, idle_only):
+        """Lateness and CPU of those who wait asynchronously, beside bare Asio timers; the program has rounds of its own."""
+        parts = {}
+        for part in ("idle",) if idle_only else ("idle", "steady", "flood"):
+            self.progress(f"waiting: {part}")
+            parts[part] = subprocess.run([program, part], check=True, capture_output=True, text=True).stdout
+        print("\n### Waiting\n\n```\n" + "".join(parts.values()).rstrip() + "\n```")
+        self.samples["waiting"] = parts
+
+        def figure(part, pattern):
+            return [float(re.search(pattern, parts[part]).group(1))]
+
+        self.goals.append(Goal("CPU while 100 k wait, % of a core", "", figure("idle", r"sluice CPU ([\d.]+) %"), 2))
+        if idle_only:
+            return
+        later = [late / 1000 for late in figure("flood", r"p99 ([-+][\d.]+) µs")]
+        self.goals.append(Goal("lateness p99 of 100 k above that of bare timers, ms", "", later, 0.2))
+        self.goals.append(Goal("CPU at 5 000/s", "bare timers", figure("steady", r"CPU ratio ([\d.]+)"), 1.25))

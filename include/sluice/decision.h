@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <iosfwd>
 
 #include "sluice/wait.h"
 
@@ -28,11 +29,12 @@ struct Decision {
   Wait delay{
       // NOLINTEND(readability-redundant-member-init)
   };  ///< leaky bucket: when to act; 0 for all others
+  friend bool operator==(const Decision&, const Decision&) = default;
 };
 
-/// As text, for logs and tests. `Stream`: a std::ostream, or what takes text and numbers like one.
-template <typename Stream>
-Stream& operator<<(Stream& out, Mark mark) {
+/// As text, for logs and tests.
+template <typename Traits>
+std::basic_ostream<char, Traits>& operator<<(std::basic_ostream<char, Traits>& out, Mark mark) {
   switch (mark) {
     case Mark::none:
       out << "none";
@@ -48,9 +50,9 @@ Stream& operator<<(Stream& out, Mark mark) {
 }
 
 /// As text, for logs and tests: "denied, retry_after 100 ms, remaining 0 of 30, reset_after 3 s", and `delay` and
-/// `mark` where there are any. `Stream`: as above.
-template <typename Stream>
-Stream& operator<<(Stream& out, const Decision& decision) {
+/// `mark` where there are any.
+template <typename Traits>
+std::basic_ostream<char, Traits>& operator<<(std::basic_ostream<char, Traits>& out, const Decision& decision) {
   if (decision.allowed) {
     out << "allowed";
   } else {

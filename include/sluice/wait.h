@@ -4,6 +4,7 @@
 #include <chrono>
 #include <compare>
 #include <cstdint>
+#include <iosfwd>
 
 namespace sluice {
 
@@ -30,9 +31,9 @@ class Wait {
   friend constexpr auto operator<=>(const Wait&, const Wait&) = default;
 
   /// As text, for logs and tests: "never", "0", or a whole number of the largest unit that it is a multiple of, as in
-  /// "1500 ms". `Stream`: a std::ostream, or what takes text and numbers like one.
-  template <typename Stream>
-  friend Stream& operator<<(Stream& out, const Wait& wait) {
+  /// "1500 ms".
+  template <typename Traits>
+  friend std::basic_ostream<char, Traits>& operator<<(std::basic_ostream<char, Traits>& out, const Wait& wait) {
     if (wait.is_never()) {
       out << "never";
     } else if (wait.ticks_ == 0) {

@@ -200,6 +200,86 @@ TEST_F(RedisFailureTest, public_report_61) {
   EXPECT_EQ(failure_of(limit), Failure::none);
 }
 
+TEST_F(RedisFailureTest, LoadingIsToldApartAndEnds) {
+  RedisServer server;
+  for (int i = 0; i < 2'000; ++i) server.command({"SET", "other:" + std::to_string(i), std::string(100, 'x')});
+  server.command({"SAVE"});
+  server.kill();
+  server.start_loading({"--key-load-delay", "1000", "--loading-process-events-interval-bytes", "1024"});
+  const CountedLimit limit = bucket("shop/user;tb");
+  log::configure(log::Level::info, log::Format::text);
+  ::testing::internal::CaptureStderr();
+  open(server.url());
+  EXPECT_TRUE(run_until(io_, [&] { return failure_of(limit) != Failure::none; }));
+  EXPECT_TRUE(run_until(io_, [&] { return failure_of(limit) == Failure::none; }));
+  log::configure(log::Level::error, log::Format::text);
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), ::testing::HasSubstr("LOADING"));
+}
+
+// A counter that holds what no state of ours can, up to the ends of 64 bits, is a failure of that key, not a verdict.
+TEST_F(RedisFailureTest, NumbersAtTheirEndsAreForeign) {
+  RedisServer server;
+  open_ready(server.url());
+  const CountedLimit limit = bucket("shop/user;tb");
+  for (const std::string value : {"9223372036854775807", "-9223372036854775808", "18446744073709551615", ""}) {
+    server.command({"SET", "sluice:{k}shop/user;tb", value});
+    EXPECT_EQ(failure_of(limit), Failure::foreign_value) << value;
+    const auto after = server.command({"GET", "sluice:{k}shop/user;tb"});
+    EXPECT_EQ(text_of(*after), value);
+  }
+  server.command({"DEL", "sluice:{k}shop/user;tb"});
+  server.command({"RPUSH", "sluice:{k}shop/user;tb", "1"});
+  EXPECT_EQ(failure_of(limit), Failure::wrong_type);
+  EXPECT_TRUE(redis_->ready());
+}
+
+// The others of a batch are judged as if it were not there.
+TEST_F(RedisFailureTest, AWrongKeyFailsNobodyElse) {
+  RedisServer server;
+  open_ready(server.url());
+  const CountedLimit limit = bucket("shop/user;tb");
+  server.command({"RPUSH", "sluice:{wrong}shop/user;tb", "1"});
+  std::deque<std::string> keys;
+  std::deque<HeldCheck> checks;
+  for (int i = 0; i < 40; ++i) {
+    keys.push_back(i % 4 == 0 ? "wrong" : std::to_string(i));
+    checks.emplace_back(std::vector<Charge>{{.limit = &limit, .key = keys.back()}});
+    start(*redis_, checks.back());
+  }
+  ASSERT_TRUE(run_until(
+      io_, [&] { return std::all_of(checks.begin(), checks.end(), [](const auto& check) { return check.done; }); }));
+  for (std::size_t i = 0; i < checks.size(); ++i) {
+    EXPECT_EQ(checks[i].failure, i % 4 == 0 ? Failure::wrong_type : Failure::none) << i;
+  }
+  // Together they were few calls.
+  EXPECT_LE(metrics_.value(metrics::Counter::store_calls), 3U);
+}
+
+// Two requests in one batch that share a key: three tokens are left; five are asked for first, then one.
+TEST_F(RedisFailureTest, ADeniedRequestTakesNothingFromTheNextInItsBatch) {
+  RedisServer server;
+  open_ready(server.url());
+  CountedLimit global = bucket("shop/global;tb");
+  global.numbers.burst = 10;
+  CountedLimit user = bucket("shop/user;tb");
+  user.numbers.burst = 10;
+  HeldCheck before({{.limit = &global, .key = "g", .cost = 7}});
+  ask(io_, *redis_, before);
+  const auto calls = metrics_.value(metrics::Counter::store_calls);
+  HeldCheck a({{.limit = &global, .key = "g", .cost = 5}, {.limit = &user, .key = "u1", .cost = 5}});
+  HeldCheck b({{.limit = &global, .key = "g", .cost = 1}, {.limit = &user, .key = "u2", .cost = 1}});
+  start(*redis_, a);
+  start(*redis_, b);
+  ASSERT_TRUE(run_until(io_, [&] { return a.done && b.done; }));
+  EXPECT_EQ(metrics_.value(metrics::Counter::store_calls), calls + 1);
+  EXPECT_FALSE(a.admitted);
+  EXPECT_EQ(a.decisions[0].remaining, 3U);
+  EXPECT_EQ(a.decisions[1].remaining, 10U);
+  EXPECT_TRUE(b.admitted);
+  EXPECT_EQ(b.decisions[0].remaining, 2U);
+  EXPECT_EQ(b.decisions[1].remaining, 9U);
+}
+
 TEST_F(RedisFailureTest, BusyWithAnotherScript) {
   RedisServer server({"--lua-time-limit", "10", "--busy-reply-threshold", "10"});
   open_ready(server.url());

@@ -64,10 +64,21 @@ RedisServer::~RedisServer() {
 }
 
 void RedisServer::start() {
+  launch({});
+  wait_until_it_answers("PONG");
+}
+
+void RedisServer::start_loading(const std::vector<std::string>& options) {
+  launch(options);
+  wait_until_it_answers("LOADING");
+}
+
+void RedisServer::launch(const std::vector<std::string>& more_options) {
   std::vector<std::string> words = {
       server_program(), "--port", std::to_string(port_), "--bind",      "127.0.0.1", "--dir",    directory_.string(),
       "--save",         "",       "--unixsocket",        socket_path(), "--logfile", "redis.log"};
   words.insert(words.end(), options_.begin(), options_.end());
+  words.insert(words.end(), more_options.begin(), more_options.end());
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
@@ -83,19 +94,23 @@ void RedisServer::start() {
     ::_exit(127);
   }
   if (pid_ < 0) throw std::runtime_error("cannot start " + words[0]);
+}
+
+void RedisServer::wait_until_it_answers(std::string_view beginning) {
+  const std::string program = server_program();
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   while (std::chrono::steady_clock::now() < end) {
     int status = 0;
     if (::waitpid(pid_, &status, WNOHANG) == pid_) {
       pid_ = 0;
       const bool missing = WIFEXITED(status) && WEXITSTATUS(status) == 127;
-      throw std::runtime_error(missing ? words[0] + " is not installed" : words[0] + " ended at once");
+      throw std::runtime_error(program + (missing ? " is not installed" : " ended at once"));
     }
-    if (answers()) return;
+    if (answers(beginning)) return;
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   kill();
-  throw std::runtime_error(words[0] + " does not answer");
+  throw std::runtime_error(program + " does not answer");
 }
 
 void RedisServer::kill() {
@@ -116,11 +131,14 @@ void RedisServer::connect() {
   if (context_ != nullptr && context_->err == 0) redisSetTimeout(context_.get(), patience);
 }
 
-bool RedisServer::answers() {
+bool RedisServer::answers(std::string_view beginning) {
   connect();
   if (context_ == nullptr || context_->err != 0) return false;
   const store::redis::Reply reply(static_cast<redisReply*>(redisCommand(context_.get(), "PING")));
-  return reply != nullptr && (reply->type == REDIS_REPLY_STATUS || store::redis::text_of(*reply).starts_with("NOAUTH"));
+  if (reply == nullptr) return false;
+  const std::string_view text = store::redis::text_of(*reply);
+  // One that wants a password serves.
+  return text.starts_with(beginning) || text.starts_with("NOAUTH");
 }
 
 store::redis::Reply RedisServer::command(const std::vector<std::string>& words) {

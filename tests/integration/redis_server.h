@@ -28,10 +28,11 @@ class RedisServer {
   [[nodiscard]] std::string url() const { return "redis://127.0.0.1:" + std::to_string(port_); }
   [[nodiscard]] std::string socket_path() const { return (directory_ / "redis.sock").string(); }
 
-  void kill();          ///< SIGKILL, and waits for its end
-  void start();         ///< again, on the same port, with the same directory
-  void pause() const;   ///< SIGSTOP
-  void resume() const;  ///< SIGCONT
+  void kill();   ///< SIGKILL, and waits for its end
+  void start();  ///< again, on the same port, with the same directory; waits until it serves
+  void start_loading(const std::vector<std::string>& options);  ///< the same, but waits only until it says LOADING
+  void pause() const;                                           ///< SIGSTOP
+  void resume() const;                                          ///< SIGCONT
 
   /// One command on a blocking connection of the tests' own.
   store::redis::Reply command(const std::vector<std::string>& words);
@@ -44,7 +45,9 @@ class RedisServer {
   struct ContextDeleter {
     void operator()(redisContext* context) const { redisFree(context); }
   };
-  [[nodiscard]] bool answers();
+  void launch(const std::vector<std::string>& more_options);
+  void wait_until_it_answers(std::string_view beginning);
+  [[nodiscard]] bool answers(std::string_view beginning);
   void connect();
 
   std::vector<std::string> options_;

@@ -1,0 +1,94 @@
+// Callers on several io threads, as the daemon has them, and what was admitted to them.
+#pragma once
+
+#include <atomic>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "metrics/metrics.h"
+#include "store/denial_table.h"
+#include "store/fallback_store.h"
+#include "store/memory/memory_store.h"
+#include "store/redis/redis_store.h"
+#include "store/store_health.h"
+
+namespace sluice::testing {
+
+/// A process of its own, as far as Redis can tell: threads that share a breaker, each with the daemon's chain of
+/// stores.
+class Load {
+ public:
+  struct Options {
+    store::redis::RedisOptions redis;
+    Limit numbers;
+    OnStoreFailure on_store_failure = OnStoreFailure::deny;
+    std::size_t threads = 2;
+    std::size_t callers = 8;  ///< a thread
+    std::size_t keys = 4;
+    std::chrono::microseconds pause{1'000};  ///< of a caller between answer and question
+    bool cache_denials = false;
+  };
+  /// What one key was told.
+  struct Count {
+    std::atomic<std::uint64_t> shared{0};  ///< admitted by Redis
+    std::atomic<std::uint64_t> local{0};   ///< admitted by on_store_failure
+    std::atomic<std::uint64_t> denied{0};  ///< by Redis
+    std::atomic<std::uint64_t> failed{0};  ///< denied by on_store_failure
+  };
+
+  explicit Load(const Options& options);
+  /// Ends the callers and the threads.
+  ~Load();
+  Load(const Load&) = delete;
+  Load& operator=(const Load&) = delete;
+
+  /// Lets the callers ask. Waits until every thread has its connection.
+  void start();
+  /// No caller asks any more, and every question has been answered. How long it all took.
+  std::chrono::nanoseconds stop();
+  /// Until so many more answers have come from Redis; false: not within ten seconds.
+  [[nodiscard]] bool hear(std::uint64_t answers) const;
+  /// Until so many more questions were answered by on_store_failure; false: not within ten seconds.
+  [[nodiscard]] bool miss(std::uint64_t answers) const;
+
+  [[nodiscard]] const std::deque<Count>& counts() const { return counts_; }
+  [[nodiscard]] std::uint64_t sum(std::atomic<std::uint64_t> Count::* member) const;
+  /// The longest that any question was without an answer.
+  [[nodiscard]] std::chrono::nanoseconds longest_wait() const { return std::chrono::nanoseconds(longest_.load()); }
+  [[nodiscard]] std::uint64_t metric(metrics::Counter counter) const { return registry_.total(counter); }
+
+ private:
+  class Caller;
+  struct Thread;
+
+  const Options options_;
+  store::CountedLimit limit_;
+  store::MemoryStore memory_{10'000};
+  store::StoreHealth health_;
+  store::DenialEpochs epochs_;
+  metrics::Registry registry_;
+  std::shared_ptr<store::redis::Node> node_;
+  std::vector<std::string> keys_;
+  std::deque<Count> counts_;
+  std::atomic<std::int64_t> longest_{0};
+  std::atomic<bool> asking_{false};
+  std::atomic<std::size_t> pending_{0};
+  std::chrono::steady_clock::time_point began_;
+  std::vector<std::unique_ptr<Thread>> threads_;
+};
+
+/// The most that one key may have been admitted by a shared bucket that was as new `times` times.
+[[nodiscard]] inline std::uint64_t bound(const Limit& bucket, std::chrono::nanoseconds length,
+                                         std::uint64_t times = 1) {
+  const auto refilled = static_cast<std::uint64_t>(length.count()) * bucket.rate;
+  return times * bucket.burst + refilled / static_cast<std::uint64_t>(bucket.period.count()) + 1;
+}
+
+}  // namespace sluice::testing

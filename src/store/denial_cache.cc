@@ -118,6 +118,7 @@ Progress DenialCache::check(Check& check, Time now) {
   free_.pop_back();
   relay.charges = check.charges;
   relay.decisions = check.decisions;
+  relay.leases = check.leases;
   relay.outer = &check;
   relay.asked_at = now.steady;
   relay.epoch = epochs_.latest();
@@ -160,6 +161,7 @@ bool DenialCache::answer(Check& check, std::int64_t now) const {
     check.decisions[i].which = static_cast<std::uint32_t>(i);
     admission.add(charge.enforcement, false);
   }
+  std::ranges::fill(check.leases, 0);
   check.admitted = admission.admitted();
   check.failure = Failure::none;
   return true;

@@ -1,5 +1,6 @@
 #include "store/fallback_store.h"
 
+#include <algorithm>
 #include <cassert>
 #include <utility>
 
@@ -49,6 +50,7 @@ Progress FallbackStore::check(Check& check, Time now) {
   free_.pop_back();
   relay.charges = check.charges;
   relay.decisions = check.decisions;
+  relay.leases = check.leases;
   relay.failure = Failure::none;
   relay.outer = &check;
   relay.now = now;
@@ -92,6 +94,8 @@ void FallbackStore::settle(Check& check, Failure failure, Time now) {
 }
 
 void FallbackStore::rescue(Check& check, Time now) {
+  // What is rescued holds no lease of the store's.
+  std::ranges::fill(check.leases, 0);
   // Judged first as if every local charge fitted: does the word `deny` alone refuse the request?
   Admission without_local;
   bool quota_allowed = false;

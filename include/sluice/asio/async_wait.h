@@ -50,7 +50,11 @@ class AsyncLine : public std::enable_shared_from_this<AsyncLine> {
     }
     return false;
   }
-  void leave() noexcept { size_.fetch_sub(1, std::memory_order_relaxed); }
+  // Nobody who waits: no timer, so that an execution context with nothing else to do ends.
+  void leave() noexcept {
+    const std::scoped_lock lock(timer_mutex_);
+    if (size_.fetch_sub(1, std::memory_order_relaxed) == 1) timer_.cancel();
+  }
 
   // Calls function(waits), or returns false: closed. Once close() has returned, the limiter may be gone.
   template <typename Function>

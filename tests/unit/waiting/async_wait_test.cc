@@ -295,6 +295,16 @@ TEST_F(AsyncWaitTest, ALimitRaisedWhileTheTimerRunsIsNotOverslept) {
   EXPECT_EQ(calls_.size(), 2U);
 }
 
+TEST_F(AsyncWaitTest, AContextWithNobodyWaitingEnds) {
+  TokenBucket bucket({.rate = 1, .period = 1h, .burst = 1});
+  AsyncWaits waits(io_, empty(bucket));
+  waits.async_wait(note());
+  waits.async_wait(note());
+  waits.cancel();
+  io_.run();  // not for an hour
+  EXPECT_EQ(calls_.size(), 2U);
+}
+
 TEST_F(AsyncWaitTest, AHundredThousandWait) {
   constexpr int kWaiters = 100'000;
   LeakyBucket queue({.rate = 1'000'000, .period = 1s, .queue = kWaiters}, &clock_);

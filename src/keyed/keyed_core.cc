@@ -150,7 +150,7 @@ class Access {
   Decision change(Function&& function) {
     const Outcome outcome = charge([&](Cell& changed) {
       function(changed);
-      return Outcome{{}, limit().view(changed, now_)};
+      return Outcome{limit().judge(changed, now_, 0), limit().view(changed, now_)};
     });
     if (found()) shard_.note_life(outcome.view.reset_after, table_now());
     return algorithm::decision_of(outcome);
@@ -253,7 +253,7 @@ Decision KeyedCore::reset(std::string_view key, Time now) {
   Access access(state_->table, state_->table.hash().spot(key));
   access.find(state_->current, now);
   if (access.found()) access.erase();
-  return algorithm::decision_of({}, access.limit().view(Cell(), access.now()));
+  return algorithm::decision_of(access.limit().peek(Cell(), access.now(), 0));
 }
 
 KeyedCore::Leased KeyedCore::acquire_lease(std::string_view key, std::uint64_t cost, Time now) {

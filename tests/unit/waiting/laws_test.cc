@@ -467,5 +467,111 @@ TEST(WaitingLaws, NorWhereReservationsAndWaitsStandInOneLine) {
   }
 }
 
+// A queue of slots. Each slot is somebody's who waits, or given away; those who wait hold runs of slots in a row, and
+// move up within them.
+class SlowSlots {
+ public:
+  struct One {
+    std::size_t id = 0;
+    std::uint64_t cost = 0;
+    Int128 start = 0;    // in parts; others' slots lie before when it isn't where the one before ends
+    bool given = false;  // to a caller of try_acquire
+  };
+
+  SlowSlots(const LeakyBucket::Numbers& numbers, std::int64_t start)
+      : parts_({.rate = numbers.rate, .period = numbers.period, .burst = numbers.queue + 1}), end_(parts_.c * start) {}
+
+  // The slots' start, or -1: no room.
+  Int128 take(std::size_t id, std::uint64_t cost, bool given, std::int64_t now) {
+    const Int128 start = std::max(end_, parts_.c * now);
+    const Int128 end = start + static_cast<Int128>(cost) * parts_.p;
+    if (end - parts_.c * now > parts_.capacity) return -1;
+    line_.push_back({id, cost, start, given});
+    end_ = end;
+    return start;
+  }
+  void leave(std::size_t id) {
+    const auto gone = std::find_if(line_.begin(), line_.end(), [&](const One& one) { return one.id == id; });
+    const Int128 freed = static_cast<Int128>(gone->cost) * parts_.p;
+    Int128 next = gone->start + freed;
+    auto behind = line_.erase(gone);
+    while (behind != line_.end() && !behind->given && behind->start == next) {
+      next += static_cast<Int128>(behind->cost) * parts_.p;
+      behind->start -= freed;
+      ++behind;
+    }
+    if (next == end_) end_ -= freed;
+  }
+  // Those who wait and whose tick is not after `now`, with their ticks.
+  std::vector<std::pair<std::size_t, std::int64_t>> run(std::int64_t now) {
+    std::vector<std::pair<std::size_t, std::int64_t>> granted;
+    while (!line_.empty() && line_.front().start <= parts_.c * now) {
+      const One one = line_.front();
+      line_.pop_front();
+      if (!one.given) {
+        granted.emplace_back(one.id, static_cast<std::int64_t>((one.start + parts_.c - 1) / parts_.c));
+      }
+    }
+    return granted;
+  }
+
+ private:
+  Parts parts_;
+  Int128 end_;
+  std::deque<One> line_;
+};
+
+TEST(WaitingLaws, ThoseWhoWaitAtALeakyBucketMoveUpWithinTheirRuns) {
+  for (std::uint64_t seed = 1; seed <= 2'000; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random(seed);
+    SimulatedClock clock;
+    const auto now = [&] { return clock.now().steady; };
+    const TokenBucket::Numbers some = random_numbers(random);
+    const LeakyBucket::Numbers numbers{.rate = some.rate, .period = some.period, .queue = pick(random, 3, 40)};
+    LeakyBucket queue(numbers, &clock);
+    SlowSlots model(numbers, now());
+    std::vector<std::unique_ptr<Standing>> everybody;
+    std::vector<std::size_t> waiting;
+    const auto drop = [&](std::size_t id) { std::erase(waiting, id); };
+    for (int i = 0; i < 120; ++i) {
+      const std::uint64_t what = pick(random, 0, 9);
+      if (what <= 1) {
+        clock.advance(std::chrono::nanoseconds(pick(random, 0, 1'500)));
+        for (const auto& [id, tick] : model.run(now())) {
+          ASSERT_TRUE(everybody[id]->granted());
+          ASSERT_EQ(everybody[id]->result().ready_at, tick);
+          drop(id);
+        }
+      } else if (what <= 3 && !waiting.empty()) {
+        const std::size_t id = waiting[pick(random, 0, waiting.size() - 1)];
+        ASSERT_TRUE(everybody[id]->leave(queue));
+        model.leave(id);
+        drop(id);
+      } else if (what <= 5) {
+        const std::uint64_t cost = pick(random, 1, 3);
+        ASSERT_EQ(queue.try_acquire(cost).allowed, model.take(SIZE_MAX, cost, true, now()) >= 0);
+      } else {
+        const std::uint64_t cost = pick(random, 1, 3);
+        const std::size_t id = everybody.size();
+        Standing& one = *everybody.emplace_back(std::make_unique<Standing>());
+        one.join(queue, cost);
+        const Int128 start = model.take(id, cost, false, now());
+        if (start < 0) {
+          ASSERT_EQ(one.result().outcome, WaitOutcome::full);
+        } else {
+          waiting.push_back(id);
+        }
+        for (const auto& [due, tick] : model.run(now())) {
+          ASSERT_TRUE(everybody[due]->granted());
+          drop(due);
+        }
+      }
+      for (const std::size_t id : waiting) ASSERT_FALSE(everybody[id]->done());
+    }
+    for (const std::size_t id : waiting) everybody[id]->leave(queue);
+  }
+}
+
 }  // namespace
 }  // namespace sluice

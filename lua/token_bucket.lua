@@ -2,10 +2,16 @@
 -- tokens per µs, a state is `missing` whole tokens less `part` 1/p tokens (0 <= part < p) from full at `at`. It is stored
 -- with the numbers it was made with, so that a node with others can convert it:
 --   version, kind, burst (7 bytes), c (5), p (6) | missing (7), part (6), at (7)     40 bytes
--- The argument is the first half. A leaky bucket whose backlog is more than burst + 10^15 tokens deep, as new numbers
+-- The argument is the first half. For a leaky bucket, whose conversion rounds, c and p are instead rate and period as they
+-- were given, and the argument goes on with c (5) and p (6). A leaky bucket whose backlog is more than burst + 10^15 tokens deep, as new numbers
 -- can make it, stores µs as `missing` and 2^48 - 1 as `part`. Redis keeps strings of up to 44 bytes in one piece.
 --@ load
 local _, _, burst, c, p = unpack('<BBI7I5I6', argument)
+local head = argument
+if kind == 108 then
+  head = sub(argument, 1, 20)
+  c, p = unpack('<I5I6', argument, 21)
+end
 limit = burst
 for i = first, last do
   local value = redis.pcall('GET', KEYS[i])
@@ -14,7 +20,7 @@ for i = first, last do
     free[i] = burst
   else
     local sound = #value == 40 -- an error is an empty table
-    local same = sound and sub(value, 1, 20) == argument
+    local same = sound and sub(value, 1, 20) == head
     local burst0, c0, p0, missing, rest, time = burst, c, p
     sound = same or sound and sub(value, 1, 2) == sub(argument, 1, 2)
     if sound then
@@ -23,6 +29,11 @@ for i = first, last do
       else
         _, _, burst0, c0, p0, missing, rest, time = unpack('<BBI7I5I6I7I6I7', value)
         sound = burst0 > 0 and burst0 <= most_tokens and c0 <= 1000000000000 and p0 > 0 and p0 <= 31622400000000
+        if kind == 108 and sound then
+          local a, b = p0, c0
+          while b > 0 do a, b = b, a % b end
+          c0, p0 = c0 / a, p0 / a
+        end
       end
       sound = sound and time < exact and (rest < p0 and missing <= burst0 + most_tokens and (missing > 0 or rest == 0)
         or rest == 281474976710655 and kind == 108 and c0 > 0 and missing <= longest)
@@ -106,6 +117,7 @@ if not backlog and missing > 0 then
 end
 --@ save
 local _, _, burst0, c0, p0 = unpack('<BBI7I5I6', argument)
+if kind == 108 then c0, p0 = unpack('<I5I6', argument, 21) end
 for i = first, last do
   if taken[i] then
     local missing, rest, backlog = burst0 - free[i], part[i] or 0, more[i]

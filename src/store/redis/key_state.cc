@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <numeric>
 
 #include "algorithm/decision_of.h"
 #include "algorithm/int128.h"
@@ -69,14 +70,17 @@ bool KeyState::read_bucket(std::string_view value) {
   if (value.size() != kBucketSize) return false;
   Unpacker bytes(value.substr(kKindEnd));
   const auto burst = bytes.take<7>();
-  const auto c = bytes.take<5>();
-  const auto p = bytes.take<6>();
+  const auto rate = bytes.take<5>();
+  const auto period = bytes.take<6>();
   const auto missing = bytes.take<7>();
   const auto part = bytes.take<6>();
   const auto at = bytes.take_signed<7>();
   const bool is_leaky = limit_->numbers().algorithm == Algorithm::leaky_bucket;
   const bool is_deep = is_leaky && part == kDeep;
-  if (burst < 1 || burst > kMaxTokens || c > kMaxRate || p < 1 || at >= kExact) return false;
+  if (burst < 1 || burst > kMaxTokens || rate > kMaxRate || period < 1 || at >= kExact) return false;
+  const std::uint64_t divisor = std::gcd(rate, period);
+  const std::uint64_t c = rate / divisor;
+  const std::uint64_t p = period / divisor;
   if (!is_deep && (part >= p || missing > burst + kMaxTokens || (missing == 0 && part > 0))) return false;
   const Uint128 parts = is_deep ? Uint128{missing} * c : Uint128{missing} * p - part;
   CompiledLimit::State state{
@@ -86,8 +90,8 @@ bool KeyState::read_bucket(std::string_view value) {
   std::optional<CompiledLimit> made_with;
   if (value.substr(0, kBucketHead) != limit_->head()) {
     auto before = CompiledLimit::compile({.algorithm = limit_->numbers().algorithm,
-                                          .rate = c,
-                                          .period = std::chrono::microseconds(p),
+                                          .rate = rate,
+                                          .period = std::chrono::microseconds(period),
                                           .burst = burst,
                                           .queue = burst - 1},
                                          Tick::microsecond);

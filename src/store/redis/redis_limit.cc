@@ -29,29 +29,37 @@ std::uint64_t microseconds(std::chrono::nanoseconds duration) {
   return static_cast<std::uint64_t>(duration.count()) / 1'000;
 }
 
-void append_bucket(std::string& out, const Limit& limit, std::uint64_t burst) {
+// Tokens per µs in lowest terms.
+std::pair<std::uint64_t, std::uint64_t> lowest_terms(const Limit& limit) {
   const std::uint64_t period = microseconds(limit.period);
   const std::uint64_t divisor = std::gcd(limit.rate, period);
+  return {limit.rate / divisor, period / divisor};
+}
+
+void append_bucket(std::string& out, std::uint64_t burst, std::uint64_t tokens, std::uint64_t ticks) {
   append_packed<7>(out, burst);
-  append_packed<5>(out, limit.rate / divisor);
-  append_packed<6>(out, period / divisor);
+  append_packed<5>(out, tokens);
+  append_packed<6>(out, ticks);
 }
 
 }  // namespace
 
 RedisLimit::RedisLimit(const Limit& limit, Twin twin, std::shared_ptr<const algorithm::CalendarWindows> calendar)
     : numbers_(limit), twin_(std::move(twin)), calendar_(std::move(calendar)) {
+  const auto [c, p] = lowest_terms(limit);
   head_ += kVersion;
   switch (limit.algorithm) {
     case Algorithm::token_bucket:
       head_ += 't';
-      append_bucket(head_, limit, limit.burst);
+      append_bucket(head_, limit.burst, c, p);
       argument_ = head_;
       return;
     case Algorithm::leaky_bucket:
       head_ += 'l';
-      append_bucket(head_, limit, limit.queue + 1);
+      append_bucket(head_, limit.queue + 1, limit.rate, microseconds(limit.period));
       argument_ = head_;
+      append_packed<5>(argument_, c);
+      append_packed<6>(argument_, p);
       return;
     case Algorithm::fixed_window:
       head_ += 'f';

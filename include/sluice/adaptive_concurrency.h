@@ -11,6 +11,7 @@
 #include "sluice/clock.h"
 #include "sluice/decision.h"
 #include "sluice/internal/export.h"
+#include "sluice/internal/span.h"
 
 namespace sluice {
 
@@ -198,7 +199,9 @@ class SLUICE_API AdaptiveConcurrency {
 
   [[nodiscard]] Time time() const noexcept;
   void ended(std::int64_t started, std::int64_t now, bool dropped) noexcept;
+  [[nodiscard]] bool probing_too_long(std::int64_t now) const noexcept;
   bool probe_is_over(std::int64_t now) noexcept;
+  [[nodiscard]] bool enough_calls(std::uint64_t needed) const noexcept;
   bool look(std::int64_t now) noexcept;
   void forget_window() noexcept;
   void publish() noexcept;
@@ -214,11 +217,12 @@ class SLUICE_API AdaptiveConcurrency {
 
   // What verdicts go by; written by who holds the mutex.
   alignas(64) std::atomic<std::int64_t> short_rtt_{0};
-  std::atomic<std::int64_t> slowest_{0};       // slower successes are drops
-  std::atomic<std::int64_t> counts_from_{0};   // calls that started earlier are not counted
-  std::atomic<std::int64_t> earliest_end_{0};  // of the window
-  std::atomic<std::uint64_t> needed_{0};       // ended calls that make a window
-  std::atomic<std::int64_t> deadline_{0};      // by which a probe is over, in any case
+  std::atomic<std::int64_t> slowest_{0};      // slower successes are drops
+  std::atomic<std::int64_t> counts_from_{0};  // calls that started earlier are not counted
+  internal::SharedSpan window_;               // holds while the window is not over
+  std::atomic<std::uint64_t> needed_{0};      // ended calls that make a window
+  std::atomic<bool> probing_{false};
+  internal::SharedSpan patience_;  // holds while a probe may last
   const Clock* clock_;
   struct State;
   std::unique_ptr<State> state_;

@@ -54,34 +54,37 @@ void AdaptiveConcurrency::ended(std::int64_t started, std::int64_t now, bool dro
     }
     ended_.fetch_add(dropped ? kOneDropped : 1, std::memory_order_release);
   }
-  const std::uint64_t calls = low_half(ended_.load(std::memory_order_relaxed));
-  const bool complete = now >= earliest_end_.load(std::memory_order_relaxed) &&
-                        calls >= needed_.load(std::memory_order_relaxed) &&
-                        calls >= 2 * peak_.load(std::memory_order_relaxed);
-  if (complete || now >= deadline_.load(std::memory_order_relaxed)) look(now);
+  const bool complete = !window_.load().holds(now) && enough_calls(needed_.load(std::memory_order_relaxed));
+  if (complete || probing_too_long(now)) look(now);
 }
 
-bool AdaptiveConcurrency::probe_is_over(std::int64_t now) noexcept {
-  return now >= deadline_.load(std::memory_order_relaxed) && look(now);
+// As many as are needed, and twice as many as were in flight; none, while a probe waits for calls to end.
+bool AdaptiveConcurrency::enough_calls(std::uint64_t needed) const noexcept {
+  const std::uint64_t calls = low_half(ended_.load(std::memory_order_relaxed));
+  return needed == 0 || (calls >= needed && calls >= 2 * peak_.load(std::memory_order_relaxed));
 }
+
+bool AdaptiveConcurrency::probing_too_long(std::int64_t now) const noexcept {
+  return probing_.load(std::memory_order_relaxed) && !patience_.load().holds(now);
+}
+
+bool AdaptiveConcurrency::probe_is_over(std::int64_t now) noexcept { return probing_too_long(now) && look(now); }
 
 // Moves the limit if there is reason to. Who finds another thread at it goes on: that one does what is to be done.
 bool AdaptiveConcurrency::look(std::int64_t now) noexcept {
   const std::unique_lock lock(state_->mutex, std::try_to_lock);
   if (!lock.owns_lock()) return false;
   adaptive::Controller& controller = state_->controller;
-  const std::uint64_t calls = low_half(ended_.load(std::memory_order_relaxed));
   const bool drained = controller.phase() != adaptive::Controller::Phase::draining ||
                        low_half(word_.load(std::memory_order_relaxed)) <= controller.limit();
-  if (drained && now >= controller.earliest_end() && calls >= controller.needed() &&
-      calls >= 2 * peak_.load(std::memory_order_relaxed)) {
+  if (drained && !controller.window().holds(now) && enough_calls(controller.needed())) {
     const std::uint64_t ended = ended_.exchange(0, std::memory_order_acquire);
     controller.close({.ended = low_half(ended),
                       .dropped = high_half(ended),
                       .sum = sum_.exchange(0, std::memory_order_relaxed),
                       .peak = peak_.exchange(0, std::memory_order_relaxed)},
                      now);
-  } else if (now >= controller.deadline()) {
+  } else if (controller.phase() != adaptive::Controller::Phase::normal && !controller.patience().holds(now)) {
     controller.give_up(now);
     forget_window();
   } else {
@@ -103,9 +106,10 @@ void AdaptiveConcurrency::publish() noexcept {
   short_rtt_.store(controller.short_rtt(), std::memory_order_relaxed);
   slowest_.store(controller.slowest(), std::memory_order_relaxed);
   counts_from_.store(controller.counts_from(), std::memory_order_relaxed);
-  earliest_end_.store(controller.earliest_end(), std::memory_order_relaxed);
+  window_.store(controller.window());
   needed_.store(controller.needed(), std::memory_order_relaxed);
-  deadline_.store(controller.deadline(), std::memory_order_relaxed);
+  patience_.store(controller.patience());
+  probing_.store(controller.phase() != adaptive::Controller::Phase::normal, std::memory_order_relaxed);
   const std::uint64_t limit = controller.limit() << 32U;
   std::uint64_t word = word_.load(std::memory_order_relaxed);
   while (!word_.compare_exchange_weak(word, limit | low_half(word), std::memory_order_relaxed)) {

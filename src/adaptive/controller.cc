@@ -41,11 +41,6 @@ std::uint64_t whole_root(std::uint64_t x) {  // of numbers below 2^20
   return root;
 }
 
-std::int64_t later(std::int64_t time, std::int64_t by) {
-  std::int64_t sum = 0;
-  return __builtin_add_overflow(time, by, &sum) ? INT64_MAX : sum;
-}
-
 std::int64_t mean(const Window& seen) {
   const std::uint64_t successes = seen.ended - seen.dropped;
   return successes == 0 ? 0 : static_cast<std::int64_t>(seen.sum / successes);
@@ -176,22 +171,21 @@ void Controller::measured(const Gradient& gradient, std::int64_t rtt) {
 
 void Controller::begin_window(std::int64_t now) {
   phase_ = Phase::normal;
-  earliest_end_ = later(now, numbers_.window.count());
-  deadline_ = INT64_MAX;
+  window_ = Span::around(now, numbers_.window.count());
 }
 
 void Controller::begin_draining(const Gradient& gradient, std::int64_t now) {
   probe_limit_ = probe_limit(gradient);
   phase_ = Phase::draining;
-  earliest_end_ = INT64_MIN;
-  deadline_ = later(now, std::max(numbers_.window.count(), kPatience * short_));
+  window_ = {};
+  patience_ = Span::around(now, std::max(numbers_.window.count(), kPatience * short_));
 }
 
 void Controller::begin_measuring(std::int64_t now) {
   phase_ = Phase::measuring;
   measures_from_ = now;
   const auto rounds = static_cast<std::int64_t>((probe_samples() - 1) / probe_limit_ + 1);
-  deadline_ = later(now, kPatience * std::max(numbers_.window.count(), rounds * short_));
+  patience_ = Span::around(now, kPatience * std::max(numbers_.window.count(), rounds * short_));
 }
 
 void Controller::give_up(std::int64_t now) {

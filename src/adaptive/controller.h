@@ -4,8 +4,11 @@
 #include <cstdint>
 
 #include "sluice/adaptive_concurrency.h"
+#include "sluice/internal/span.h"
 
 namespace sluice::adaptive {
+
+using internal::Span;
 
 /// What was seen in one window.
 struct Window {
@@ -30,7 +33,7 @@ class Controller {
 
   /// A window of `seen` is over, which ended at `now` and had at least needed() calls; or draining is.
   void close(const Window& seen, std::int64_t now);
-  /// The deadline has come before the probe's end.
+  /// The probe has lasted too long.
   void give_up(std::int64_t now);
   void set_numbers(const AdaptiveConcurrency::Numbers& numbers, std::int64_t now);
 
@@ -41,12 +44,12 @@ class Controller {
   [[nodiscard]] std::int64_t long_rtt() const { return long_; }
   /// Calls that started earlier don't count in this window; INT64_MAX: none counts.
   [[nodiscard]] std::int64_t counts_from() const;
-  /// The window is over at this time at the earliest …
-  [[nodiscard]] std::int64_t earliest_end() const { return earliest_end_; }
-  /// … when this many calls, and twice as many as were in flight, have ended.
+  /// The window is not over while this holds …
+  [[nodiscard]] Span window() const { return window_; }
+  /// … and before this many calls, and twice as many as were in flight, have ended. 0: it needs none.
   [[nodiscard]] std::uint64_t needed() const;
-  /// When to give_up(); INT64_MAX: not at all.
-  [[nodiscard]] std::int64_t deadline() const { return deadline_; }
+  /// A probe is to be given up when this doesn't hold any more.
+  [[nodiscard]] Span patience() const { return patience_; }
   /// A success slower than this counts as dropped.
   [[nodiscard]] std::int64_t slowest() const;
   [[nodiscard]] const AdaptiveConcurrency::Numbers& numbers() const { return numbers_; }
@@ -76,8 +79,8 @@ class Controller {
   std::uint64_t limit_at_probe_ = 0;  // limit_ after the last one
   std::uint64_t probes_ = 0;          // so far
   std::int64_t measures_from_ = 0;    // when measuring
-  std::int64_t earliest_end_ = INT64_MIN;
-  std::int64_t deadline_ = INT64_MAX;
+  Span window_;
+  Span patience_;
 };
 
 }  // namespace sluice::adaptive

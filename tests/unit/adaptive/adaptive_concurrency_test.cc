@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <optional>
@@ -220,6 +221,30 @@ TEST(AdaptiveConcurrency, ClocksThatStepBackAndForthLoseNoPermit) {
   from_the_future.success({.steady = INT64_MIN, .utc = 0});
   EXPECT_EQ(limit.figures().in_flight, 0U);
   EXPECT_GE(limit.figures().limit, 1U);
+}
+
+TEST(AdaptiveConcurrency, ATimeFarAheadHoldsNothingUpForLong) {
+  for (const bool gradient : {false, true}) {
+    AdaptiveConcurrency::Numbers numbers{.initial = 10, .window = milliseconds(1), .samples = 1};
+    if (!gradient) numbers.method = Aimd{};
+    AdaptiveConcurrency limit(numbers);
+    std::int64_t now = INT64_MAX;
+    std::uint64_t highest = 0;
+    const auto some_rounds = [&](int count) {
+      for (int round = 0; round < count; ++round) {
+        std::vector<AdaptiveConcurrency::Permit> permits;
+        for (int i = 0; i < 100; ++i) permits.push_back(limit.try_acquire({.steady = now, .utc = 0}));
+        if (now != INT64_MAX) now += kMillisecond;
+        for (auto& permit : permits) permit.success({.steady = now, .utc = 0});
+        highest = std::max(highest, limit.figures().limit);
+      }
+    };
+    some_rounds(20);
+    EXPECT_LE(highest, 11U);
+    now = kStart;
+    some_rounds(1'000);
+    EXPECT_GT(highest, 20U) << gradient;
+  }
 }
 
 TEST(AdaptiveConcurrency, SaysWhatIsOutOfRange) {

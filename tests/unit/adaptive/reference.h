@@ -20,7 +20,7 @@ class Reference {
 
   // A call's number, or nothing when it is denied.
   std::optional<int> acquire(std::int64_t now) {
-    if (in_flight() >= limit() && probe_ends_ && now >= *probe_ends_) {
+    if (in_flight() >= limit() && probe_limit_ && away(now, probed_, patience_)) {
       if (!measuring_since_ && in_flight() <= *probe_limit_) {
         measure(now);
       } else {
@@ -49,15 +49,16 @@ class Reference {
     if (probe_limit_ && !measuring_since_) {
       if (in_flight() <= *probe_limit_) {
         measure(now);
-      } else if (now >= *probe_ends_) {
+      } else if (away(now, probed_, patience_)) {
         probe_failed(now);
       }
       return;
     }
     const std::uint64_t wanted = probe_limit_ ? probe_samples() : numbers_.samples;
-    if (samples_.size() >= wanted && samples_.size() >= 2 * peak_ && (probe_limit_ || !opened_ || now >= closes(now))) {
+    if (samples_.size() >= wanted && samples_.size() >= 2 * peak_ &&
+        (probe_limit_ || !opened_ || away(now, *opened_, numbers_.window.count()))) {
       window_over(now);
-    } else if (probe_ends_ && now >= *probe_ends_) {
+    } else if (probe_limit_ && away(now, probed_, patience_)) {
       probe_failed(now);
     }
   }
@@ -105,8 +106,10 @@ class Reference {
     if (limit > numbers_.max) return Number(numbers_.max);
     return limit;
   }
-  [[nodiscard]] std::int64_t closes(std::int64_t now) const {
-    return *opened_ > INT64_MAX - numbers_.window.count() ? now : *opened_ + numbers_.window.count();
+  // Has so much time passed since then, or was `now` never meant to be near it?
+  static bool away(std::int64_t now, std::int64_t since, std::int64_t ns) {
+    const boost::multiprecision::cpp_int passed = boost::multiprecision::cpp_int(now) - since;
+    return passed >= ns || passed < -ns;
   }
   [[nodiscard]] std::uint64_t probe_samples() const {
     return std::max<std::uint64_t>(5 * numbers_.samples, 10 * *probe_limit_);
@@ -118,13 +121,13 @@ class Reference {
     peak_ = 0;
     probe_limit_.reset();
     measuring_since_.reset();
-    probe_ends_.reset();
   }
 
   void measure(std::int64_t now) {
     measuring_since_ = now;
     const auto rounds = static_cast<std::int64_t>((probe_samples() + *probe_limit_ - 1) / *probe_limit_);
-    probe_ends_ = now + 4 * std::max<std::int64_t>(numbers_.window.count(), rounds * short_);
+    probed_ = now;
+    patience_ = 4 * std::max<std::int64_t>(numbers_.window.count(), rounds * short_);
   }
   void probe_failed(std::int64_t now) {
     plan(false);
@@ -205,7 +208,8 @@ class Reference {
         numbers_.min, static_cast<std::uint64_t>(whole(Number(whole(limit_)) / (2 * tolerance))));
     if (peak <= cut) return reference(rtt);
     probe_limit_ = cut;
-    probe_ends_ = now + std::max<std::int64_t>(numbers_.window.count(), 4 * short_);
+    probed_ = now;
+    patience_ = std::max<std::int64_t>(numbers_.window.count(), 4 * short_);
   }
 
   AdaptiveConcurrency::Numbers numbers_;
@@ -222,7 +226,8 @@ class Reference {
   std::uint64_t plans_ = 0;
   std::optional<std::uint64_t> probe_limit_;
   std::optional<std::int64_t> measuring_since_;
-  std::optional<std::int64_t> probe_ends_;
+  std::int64_t probed_ = 0;  // when draining or measuring began
+  std::int64_t patience_ = 0;
 };
 
 }  // namespace sluice::adaptive

@@ -2,6 +2,7 @@
 // don't know which.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 namespace sluice::algorithm {
@@ -21,6 +22,11 @@ inline constexpr std::int64_t kNeverSeen = INT64_MIN;
 /// Every instant handed to the algorithms lies within 146 years of 0, which is ± this many nanoseconds, so that adding
 /// the longest wait cannot overflow.
 inline constexpr std::int64_t kLatest = std::int64_t{1} << 62;
+
+/// An instant from outside, which may be any number, as the nearest that the algorithms take.
+[[nodiscard]] constexpr std::int64_t within_range(std::int64_t instant) {
+  return std::clamp(instant, -kLatest, kLatest);
+}
 
 /// No wait is told as longer than 36 600 days.
 [[nodiscard]] constexpr std::int64_t longest_wait(Tick tick) { return 36'600LL * 86'400 * ticks_per_second(tick); }

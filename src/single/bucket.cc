@@ -10,6 +10,7 @@
 #include "algorithm/leaky_bucket.h"
 #include "algorithm/limit_check.h"
 #include "algorithm/require_valid.h"
+#include "algorithm/ticks.h"
 #include "algorithm/token_bucket.h"
 #include "sluice/limit.h"
 #include "waiting/account.h"
@@ -56,7 +57,8 @@ struct Bucket::Exact final : waiting::Account {
 
   void step(std::int64_t now, Step& change) noexcept override {
     owner.exact(now, [&](State& of, std::int64_t at, bool& /*renumbered*/) {
-      change({.tokens = tokens, .slots = queue}, of, algorithm::TokenBucket::clamp(of, at));
+      change({.tokens = tokens, .slots = owner.kind_ == Kind::queue ? &queue : nullptr}, of,
+             algorithm::TokenBucket::clamp(of, at));
       return Decision();
     });
   }
@@ -81,6 +83,7 @@ Bucket::~Bucket() = default;
 // Calls change(state, now) on the exact state and makes the result the bucket's state; in the word, where it fits.
 template <typename Change>
 Decision Bucket::exact(std::int64_t now, Change change) noexcept {
+  now = algorithm::within_range(now);
   const std::scoped_lock lock(exact_->mutex);
   for (;;) {
     const std::uint64_t word = word_.load(std::memory_order_acquire);
@@ -185,6 +188,7 @@ Granted Bucket::exact_acquire_up_to(std::uint64_t most, std::int64_t now) noexce
 // whether the numbers changed.
 template <typename VerbKind, typename Change>
 Decision Bucket::verb(VerbKind kind, std::int64_t now, Change change) noexcept {
+  now = algorithm::within_range(now);
   waiting::Queue::Verb verb(exact_->waits, kind, now);
   return exact(now, [&](State& state, std::int64_t at, bool& renumbered) {
     at = algorithm::TokenBucket::clamp(state, at);
@@ -244,7 +248,7 @@ Decision Bucket::set_limit(const Numbers& numbers, std::int64_t now) {
 Reservation Bucket::reserve(std::uint64_t cost, std::chrono::nanoseconds max_wait, std::int64_t now,
                             const Clock* clock) {
   waiting::Queue& waits = exact_->waits.with_clock(clock);
-  return {waits.reserve(cost, max_wait.count(), now), &waits};
+  return {waits.reserve(cost, max_wait.count(), algorithm::within_range(now)), &waits};
 }
 
 WaitResult Bucket::wait(std::uint64_t cost, const Deadline& deadline, std::stop_token stop, const Clock* clock) {

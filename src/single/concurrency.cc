@@ -1,10 +1,12 @@
 #include "sluice/concurrency.h"
 
+#include <cstdint>
 #include <mutex>
 
 #include "algorithm/concurrency.h"
 #include "algorithm/decision_of.h"
 #include "algorithm/require_valid.h"
+#include "algorithm/ticks.h"
 #include "sluice/internal/counter_clock.h"
 #include "sluice/limit.h"
 
@@ -17,6 +19,8 @@ algorithm::Concurrency made(const Concurrency::Numbers& numbers) {
   return {numbers.rate, numbers.ttl.count()};
 }
 
+std::int64_t steady(Time now) { return algorithm::within_range(now.steady); }
+
 }  // namespace
 
 struct Concurrency::State {
@@ -25,7 +29,7 @@ struct Concurrency::State {
   [[nodiscard]] Time now() const {
     return clock != nullptr ? clock->now() : Time{.steady = internal::steady_now(), .utc = 0};
   }
-  [[nodiscard]] Decision view(Time now) const { return algorithm::decision_of({}, numbers.view(state, now.steady)); }
+  [[nodiscard]] Decision view(Time now) const { return algorithm::decision_of({}, numbers.view(state, steady(now))); }
 
   const Clock* clock;
   std::mutex mutex;
@@ -39,30 +43,30 @@ Concurrency::~Concurrency() = default;
 
 Concurrency::Lease Concurrency::try_acquire(std::uint64_t cost, Time now) {
   const std::scoped_lock lock(state_->mutex);
-  const algorithm::Verdict verdict = state_->numbers.judge(state_->state, now.steady, cost);
-  const std::uint64_t id = verdict.fits ? state_->numbers.take(state_->state, now.steady, cost) : 0;
+  const algorithm::Verdict verdict = state_->numbers.judge(state_->state, steady(now), cost);
+  const std::uint64_t id = verdict.fits ? state_->numbers.take(state_->state, steady(now), cost) : 0;
   return {id == 0 ? nullptr : this, id,
-          algorithm::decision_of(verdict, state_->numbers.view(state_->state, now.steady))};
+          algorithm::decision_of(verdict, state_->numbers.view(state_->state, steady(now)))};
 }
 Concurrency::Lease Concurrency::try_acquire(std::uint64_t cost) { return try_acquire(cost, state_->now()); }
 
 Decision Concurrency::peek(std::uint64_t cost, Time now) const {
   const std::scoped_lock lock(state_->mutex);
-  const algorithm::Outcome outcome = state_->numbers.peek(state_->state, now.steady, cost);
+  const algorithm::Outcome outcome = state_->numbers.peek(state_->state, steady(now), cost);
   return algorithm::decision_of(outcome.verdict, outcome.view);
 }
 Decision Concurrency::peek(std::uint64_t cost) const { return peek(cost, state_->now()); }
 
 bool Concurrency::release(std::uint64_t id, Time now) noexcept {
   const std::scoped_lock lock(state_->mutex);
-  return state_->numbers.release(state_->state, now.steady, id);
+  return state_->numbers.release(state_->state, steady(now), id);
 }
 bool Concurrency::release(std::uint64_t id) noexcept { return release(id, state_->now()); }
 
 Decision Concurrency::set_limit(const Numbers& numbers, Time now) {
   const algorithm::Concurrency next = made(numbers);
   const std::scoped_lock lock(state_->mutex);
-  next.convert(state_->state, state_->numbers, now.steady);
+  next.convert(state_->state, state_->numbers, steady(now));
   state_->numbers = next;
   return state_->view(now);
 }

@@ -14,6 +14,7 @@
 #include "algorithm/require_valid.h"
 #include "algorithm/sliding_log.h"
 #include "algorithm/sliding_window.h"
+#include "algorithm/ticks.h"
 #include "sluice/internal/counter_clock.h"
 
 namespace sluice::internal {
@@ -67,7 +68,9 @@ std::int64_t utc_now() {
 struct Guarded::State {
   explicit State(const Limit& of) : limit(of), any(made(of)) {}
 
-  [[nodiscard]] std::int64_t instant(Time now) const { return goes_by_utc(limit) ? now.utc : now.steady; }
+  [[nodiscard]] std::int64_t instant(Time now) const {
+    return algorithm::within_range(goes_by_utc(limit) ? now.utc : now.steady);
+  }
 
   std::mutex mutex;
   Limit limit;

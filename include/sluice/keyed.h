@@ -3,10 +3,13 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -14,16 +17,20 @@
 
 #include "sluice/clock.h"
 #include "sluice/concurrency.h"
+#include "sluice/deadline.h"
 #include "sluice/decision.h"
 #include "sluice/fixed_window.h"
 #include "sluice/internal/keyed_core.h"
 #include "sluice/internal/keyed_limit.h"
+#include "sluice/internal/waits.h"
 #include "sluice/key_bytes.h"
 #include "sluice/leaky_bucket.h"
+#include "sluice/reservation.h"
 #include "sluice/sliding_log.h"
 #include "sluice/sliding_window.h"
 #include "sluice/token_bucket.h"
 #include "sluice/verbs.h"
+#include "sluice/wait_result.h"
 
 namespace sluice {
 
@@ -116,7 +123,7 @@ class KeyedBase {
 /// 40 … 50 bytes, however long it is: above 11 bytes 128 bits of hash, under a secret of the process, stand for it (two
 /// keys are taken for one with a chance of 2^-128). SlidingLog, Concurrency and SlidingWindow with several slots take
 /// more as they grow (docs/keyed.md has figures). A key whose state equals one never seen is dropped half a second to
-/// two and a half later, if there are calls, and its memory given back to the system. When max_keys are there, a new
+/// two later, if there are calls, and its memory given back to the system. When max_keys are there, a new
 /// key takes the place of one that is nearest to that among eight; figures().evicted counts those that were not yet
 /// there, as each such may be let through once more. As keys spread by hash, that may begin at 19/20 of max_keys; below
 /// 8 192 the bound is exact. A denial, a peek and a charge of cost 0 make no key.
@@ -135,8 +142,10 @@ class Keyed : public KeyedBase<Algorithm, Key> {
   using Base = KeyedBase<Algorithm, Key>;
   using Bytes = typename Base::Bytes;
   using Base::at;
+  using Base::clock_;
   using Base::core_;
   static constexpr bool kGivesBack = !std::is_same_v<Algorithm, LeakyBucket>;
+  static constexpr bool kWaits = std::is_same_v<Algorithm, TokenBucket> || std::is_same_v<Algorithm, LeakyBucket>;
   static constexpr bool kHasWindows = std::is_same_v<Algorithm, FixedWindow> ||
                                       std::is_same_v<Algorithm, SlidingWindow> || std::is_same_v<Algorithm, SlidingLog>;
 
@@ -234,6 +243,36 @@ class Keyed : public KeyedBase<Algorithm, Key> {
   Decision penalize(KeyArgument key, std::uint64_t cost, Time now) { return core_.penalize(Bytes(key), cost, now); }
   /// The same, at the present time.
   Decision penalize(KeyArgument key, std::uint64_t cost) { return core_.penalize(Bytes(key), cost, at()); }
+
+  // Ahead of time, token and leaky buckets: see WaitingVerbs. Each key has a line of its own while somebody waits.
+
+  /// Takes `cost` for the first instant at which it can be had, but now, unless that is more than `max_wait` from now.
+  [[nodiscard]] Reservation reserve(KeyArgument key, std::uint64_t cost, std::chrono::nanoseconds max_wait, Time now)
+    requires kWaits
+  {
+    return core_.reserve(Bytes(key), cost, max_wait, now, clock_);
+  }
+  /// The same, at the present time.
+  [[nodiscard]] Reservation reserve(KeyArgument key, std::uint64_t cost, std::chrono::nanoseconds max_wait)
+    requires kWaits
+  {
+    return core_.reserve(Bytes(key), cost, max_wait, at(), clock_);
+  }
+
+  /// Waits until `cost` can be had, and takes it; or returns at once, having taken nothing, when that can only be after
+  /// `deadline`, or never. A stop request ends the wait and gives back what it took.
+  WaitResult wait(KeyArgument key, std::uint64_t cost = 1, const Deadline& deadline = {}, std::stop_token stop = {})
+    requires kWaits
+  {
+    return core_.wait(Bytes(key), cost, deadline, std::move(stop), clock_);
+  }
+
+ private:
+  friend std::shared_ptr<internal::Waits> internal_waits_of(Keyed& limiter, KeyArgument key)
+    requires kWaits
+  {
+    return limiter.core_.waits(Bytes(key), limiter.clock_);
+  }
 };
 
 /// A semaphore with leases for each key.

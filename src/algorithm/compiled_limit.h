@@ -155,6 +155,20 @@ class CompiledLimit {
     return on_state(state, [&](const auto& algorithm, const auto& own) { return algorithm.expires_at(own); });
   }
 
+  /// Token and leaky buckets only: calls function(numbers, state), which may change the state.
+  template <typename AnyState, typename Function>
+  void on_bucket(AnyState& state, Function&& function) const {
+    on_state(state, [&]<typename A>(const A& algorithm, auto& own) {
+      if constexpr (std::is_same_v<A, TokenBucket> || std::is_same_v<A, LeakyBucket>) function(algorithm, own);
+    });
+  }
+  /// The same numbers as a token bucket; null for other algorithms.
+  [[nodiscard]] const TokenBucket* bucket_numbers() const noexcept {
+    if (const auto* tokens = std::get_if<TokenBucket>(&algorithm_)) return tokens;
+    const auto* leaky = std::get_if<LeakyBucket>(&algorithm_);
+    return leaky != nullptr ? &leaky->slots() : nullptr;
+  }
+
   /// Gives up what a cell of these numbers owns; it is as never seen then.
   void clear(Cell& cell) const noexcept {
     if (cell.is_elsewhere()) free_elsewhere(cell);

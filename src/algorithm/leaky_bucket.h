@@ -19,6 +19,8 @@ class LeakyBucket {
 
   [[nodiscard]] std::uint64_t limit() const noexcept { return slots_.limit(); }
   [[nodiscard]] Uint128 parts_when_full() const noexcept { return slots_.parts_when_full(); }
+  /// The token bucket that it is.
+  [[nodiscard]] const TokenBucket& slots() const noexcept { return slots_; }
 
   [[nodiscard]] Verdict judge(const State& state, std::int64_t now, std::uint64_t cost) const noexcept {
     Verdict verdict = slots_.judge(state, now, cost);

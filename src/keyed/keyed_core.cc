@@ -8,18 +8,26 @@
 #include <chrono>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <stdexcept>
+#include <stop_token>
 #include <string>
+#include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "algorithm/calendar.h"
 #include "algorithm/cell.h"
 #include "algorithm/compiled_limit.h"
 #include "algorithm/require_valid.h"
+#include "keyed/keyed_lines.h"
+#include "sluice/internal/waits.h"
+#include "sluice/reservation.h"
 #include "store/memory/key_hash.h"
 #include "store/memory/keyed_record.h"
 #include "store/memory/shard.h"
 #include "store/memory/table.h"
+#include "waiting/queue.h"
 
 namespace sluice::internal {
 
@@ -67,8 +75,12 @@ std::int64_t nanoseconds_now() {
 // generation and then locked a shard knows that nobody goes by an older one in it.
 //
 // In the table there is one clock, that of the present numbers.
-struct KeyedCore::State {
-  State(const Limit& of, std::uint64_t max_keys) : algorithm(of.algorithm), table(checked(max_keys), book) {
+struct KeyedCore::State final : keyed::Store {
+  State(const Limit& of, std::uint64_t max_keys)
+      : algorithm(of.algorithm),
+        table(checked(max_keys), book),
+        lines(*this,
+              algorithm == Algorithm::leaky_bucket ? waiting::Queue::Order::slots : waiting::Queue::Order::tokens) {
     add(of, compiled(of), 0);
   }
 
@@ -97,6 +109,11 @@ struct KeyedCore::State {
   }
   std::uint32_t free_index(Time now);
 
+  void change(const KeyHash::Spot& spot, std::int64_t now, const Change& change) override;
+  // A verb that is not a charge, at a key that has a line; nothing where it has none.
+  template <typename Verb>
+  std::optional<Decision> beneath_line(const KeyHash::Spot& spot, waiting::Kind kind, Time now, Verb verb);
+
   const Algorithm algorithm;
   KeyedRecord::Book book{};
   std::atomic<const Generation*> current{nullptr};
@@ -104,7 +121,8 @@ struct KeyedCore::State {
   std::mutex setting;                    // guards the rest, but the table
   std::uint64_t changes = 0;
   std::array<std::unique_ptr<Numbered>, KeyedRecord::kGenerations> generations;
-  Table table;  // its records refer to generations, so it goes first
+  Table table;  // its records refer to generations, so it goes before them
+  keyed::KeyedLines lines;
 };
 
 namespace {
@@ -166,9 +184,47 @@ class Access {
   std::uint32_t slot_ = Shard::kNone;
 };
 
+// A line at a key: what its numbers are, and what the change needs of them.
+template <typename A>
+waiting::Book book_of(const A& numbers) {
+  if constexpr (std::is_same_v<A, algorithm::LeakyBucket>) {
+    return {.tokens = numbers.slots(), .slots = &numbers};
+  } else {
+    return {.tokens = numbers};
+  }
+}
+
 KeyHash::Spot spot_of(const KeyedCore::KeyId& key) { return {key.place, std::bit_cast<ShortKey>(key.bytes)}; }
 
 }  // namespace
+
+void KeyedCore::State::change(const KeyHash::Spot& spot, std::int64_t now, const Change& change) {
+  Access access(table, spot);
+  access.find(current, {now, now});
+  access.change([&](Cell& cell) {
+    access.limit().on_bucket(cell, [&](const auto& numbers, waiting::State& own) {
+      change(book_of(numbers), own, algorithm::TokenBucket::clamp(own, access.now()));
+    });
+  });
+}
+
+template <typename Verb>
+std::optional<Decision> KeyedCore::State::beneath_line(const KeyHash::Spot& spot, waiting::Kind kind, Time now,
+                                                       Verb verb) {
+  const std::shared_ptr<keyed::KeyedLine> line = lines.find(spot);
+  if (line == nullptr) return std::nullopt;
+  const std::int64_t instant = std::clamp(now.steady, -kLatestNow, kLatestNow);
+  waiting::Queue::Verb beneath(line->queue(), kind, instant);
+  Decision decision;
+  line->waiting::Account::change(instant, [&](const waiting::Book& numbers, waiting::State& state, std::int64_t at) {
+    waiting::State base = beneath.beneath(numbers.tokens, state, at);
+    numbers.on([&](const auto& own) { verb(own, base, at); });
+    state = beneath.above(numbers.tokens, base, at);
+    decision = numbers.on(
+        [&](const auto& own) { return algorithm::decision_of(own.judge(state, at, 0), own.view(state, at)); });
+  });
+  return decision;
+}
 
 KeyedCore::KeyedCore(const Limit& limit, std::uint64_t max_keys) : state_(std::make_unique<State>(limit, max_keys)) {}
 KeyedCore::~KeyedCore() = default;
@@ -229,7 +285,12 @@ Granted KeyedCore::acquire_up_to(std::string_view key, std::uint64_t most, Time 
 }
 
 Decision KeyedCore::refund(std::string_view key, std::uint64_t cost, Time now, std::optional<Time> charged) {
-  Access access(state_->table, state_->table.hash().spot(key));
+  const KeyHash::Spot spot = state_->table.hash().spot(key);
+  const auto by_line = state_->beneath_line(
+      spot, waiting::Kind::charge, now,
+      [&](const auto& numbers, waiting::State& base, std::int64_t at) { numbers.refund(base, at, cost); });
+  if (by_line) return *by_line;
+  Access access(state_->table, spot);
   access.find(state_->current, now);
   const auto at = charged ? std::optional(instant_of(access.limit(), *charged)) : std::nullopt;
   return access.change([&](Cell& cell) { access.limit().refund(cell, access.now(), cost, at); });
@@ -237,23 +298,66 @@ Decision KeyedCore::refund(std::string_view key, std::uint64_t cost, Time now, s
 
 Decision KeyedCore::settle(std::string_view key, std::uint64_t reserved, std::uint64_t actual, Time now,
                            std::optional<Time> charged) {
-  Access access(state_->table, state_->table.hash().spot(key));
+  const KeyHash::Spot spot = state_->table.hash().spot(key);
+  const auto by_line = state_->beneath_line(
+      spot, waiting::Kind::charge, now,
+      [&](const auto& numbers, waiting::State& base, std::int64_t at) { numbers.settle(base, at, reserved, actual); });
+  if (by_line) return *by_line;
+  Access access(state_->table, spot);
   access.find(state_->current, now);
   const auto at = charged ? std::optional(instant_of(access.limit(), *charged)) : std::nullopt;
   return access.change([&](Cell& cell) { access.limit().settle(cell, access.now(), reserved, actual, at); });
 }
 
 Decision KeyedCore::penalize(std::string_view key, std::uint64_t cost, Time now) {
-  Access access(state_->table, state_->table.hash().spot(key));
+  const KeyHash::Spot spot = state_->table.hash().spot(key);
+  const auto by_line = state_->beneath_line(
+      spot, waiting::Kind::charge, now,
+      [&](const auto& numbers, waiting::State& base, std::int64_t at) { numbers.penalize(base, at, cost); });
+  if (by_line) return *by_line;
+  Access access(state_->table, spot);
   access.find(state_->current, now);
   return access.change([&](Cell& cell) { access.limit().penalize(cell, access.now(), cost); });
 }
 
 Decision KeyedCore::reset(std::string_view key, Time now) {
-  Access access(state_->table, state_->table.hash().spot(key));
+  const KeyHash::Spot spot = state_->table.hash().spot(key);
+  const auto by_line =
+      state_->beneath_line(spot, waiting::Kind::reset, now,
+                           [](const auto& /*numbers*/, waiting::State& base, std::int64_t /*at*/) { base = {}; });
+  if (by_line) return *by_line;
+  Access access(state_->table, spot);
   access.find(state_->current, now);
   if (access.found()) access.erase();
   return algorithm::decision_of(access.limit().peek(Cell(), access.now(), 0));
+}
+
+Reservation KeyedCore::reserve(std::string_view key, std::uint64_t cost, std::chrono::nanoseconds max_wait, Time now,
+                               const Clock* clock) {
+  auto line = state_->lines.line(state_->table.hash().spot(key), clock);
+  auto owner = std::make_unique<keyed::KeyedReserver>(state_->lines, line);
+  const Reserved reserved =
+      line->queue().reserve(cost, max_wait.count(), std::clamp(now.steady, -kLatestNow, kLatestNow));
+  return {reserved, reserved.held != nullptr ? owner.release() : nullptr};
+}
+
+WaitResult KeyedCore::wait(std::string_view key, std::uint64_t cost, const Deadline& deadline, std::stop_token stop,
+                           const Clock* clock) {
+  if (state_->algorithm == Algorithm::token_bucket && !stop.stop_requested()) {
+    // Without a line where there is nothing to wait for: whoever waits has the bucket in debt.
+    const Time now = clock != nullptr ? clock->now() : machine_now();
+    if (deadline.steady(now.steady) >= now.steady) {
+      const Decision decision = try_acquire(key, cost, now);
+      if (decision.allowed) return {.decision = decision, .ready_at = now.steady};
+    }
+  }
+  return wait_in_line(*waits(key, clock), cost, deadline, std::move(stop));
+}
+
+std::shared_ptr<Waits> KeyedCore::waits(std::string_view key, const Clock* clock) {
+  auto line = state_->lines.line(state_->table.hash().spot(key), clock);
+  waiting::Queue* const queue = &line->queue();
+  return {std::move(line), queue};
 }
 
 KeyedCore::Leased KeyedCore::acquire_lease(std::string_view key, std::uint64_t cost, Time now) {
@@ -304,6 +408,11 @@ void KeyedCore::set_limit(const Limit& limit, Time now) {
   State& state = *state_;
   assert(limit.algorithm == state.algorithm);
   const std::scoped_lock lock(state.setting);
+  std::vector<std::shared_ptr<keyed::KeyedLine>> lines;
+  waiting::Left left;
+  std::unique_lock numbers_lock(state.lines.numbers());
+  const algorithm::TokenBucket* const bucket = state.current.load(std::memory_order_relaxed)->compiled.bucket_numbers();
+  const auto old_bucket = bucket != nullptr ? std::optional(*bucket) : std::nullopt;
   const bool other_clock = next.uses_utc() != state.current.load(std::memory_order_relaxed)->compiled.uses_utc();
   const auto same =
       std::ranges::find_if(state.generations, [&](const auto& one) { return one != nullptr && one->numbers == limit; });
@@ -312,6 +421,14 @@ void KeyedCore::set_limit(const Limit& limit, Time now) {
   } else {
     state.add(limit, std::move(next), state.free_index(now));
   }
+  if (old_bucket) {
+    lines = state.lines.all();
+    for (const auto& line : lines) {
+      line->queue().renumber(*old_bucket, std::clamp(now.steady, -kLatestNow, kLatestNow), left);
+    }
+  }
+  numbers_lock.unlock();
+  left.finish();
   if (!other_clock) return;
   // All begin anew by the other clock, and those that nobody asks for would never be over by it.
   const Generation& numbers = *state.current.load(std::memory_order_relaxed);

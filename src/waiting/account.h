@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <shared_mutex>
 
 #include "algorithm/leaky_bucket.h"
 #include "algorithm/token_bucket.h"
@@ -10,10 +11,16 @@ namespace sluice::waiting {
 
 using State = algorithm::TokenBucket::State;
 
-/// The same numbers as a token bucket and as a queue of slots; which of them counts is the line's to know.
+/// A bucket's numbers.
 struct Book {
-  const algorithm::TokenBucket& tokens;
-  const algorithm::LeakyBucket& slots;
+  const algorithm::TokenBucket& tokens;           ///< a leaky bucket's: of its slots
+  const algorithm::LeakyBucket* slots = nullptr;  ///< a leaky bucket's; null for a token bucket
+
+  /// Calls function(numbers) with those that count.
+  template <typename Function>
+  auto on(Function&& function) const {  // NOLINT(modernize-use-nodiscard): what it returns is the function's
+    return slots != nullptr ? function(*slots) : function(tokens);
+  }
 };
 
 /// Somebody's bucket: its state, changed in one step. Thread-safe.
@@ -31,6 +38,9 @@ class Account {
     Call call(change);
     step(now, call);
   }
+  /// Held by whoever goes by the numbers for more than one change, where others may put new ones in their place; empty
+  /// where nobody does. Taken before the line's lock.
+  [[nodiscard]] virtual std::shared_lock<std::shared_mutex> keep_numbers() const { return {}; }
   /// The machine's steady clock.
   [[nodiscard]] virtual std::int64_t machine_now() const noexcept = 0;
 

@@ -33,6 +33,13 @@ void Left::add(Waiter& waiter) {
   last_ = &waiter;
 }
 
+void Left::add_all(Left& others) {
+  if (others.first_ == nullptr) return;
+  (last_ == nullptr ? first_ : last_->place_.behind) = others.first_;
+  last_ = others.last_;
+  others = Left();
+}
+
 void Left::finish() noexcept {
   Waiter* next = first_;
   first_ = nullptr;

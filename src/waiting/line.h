@@ -60,6 +60,8 @@ class Left {
  public:
   /// Precondition: it has left its line. Its place has the result.
   void add(Waiter& waiter);
+  /// All of `others`, which are none then.
+  void add_all(Left& others);
   [[nodiscard]] Waiter* first() const { return first_; }
   /// Tells all of them. They may be gone after that.
   void finish() noexcept;

@@ -45,7 +45,7 @@ std::optional<WaitResult> Queue::enqueue(internal::Waiter& waiter, std::uint64_t
   Left left;
   std::optional<WaitResult> answer;
   {
-    const std::scoped_lock lock(mutex_);
+    const Lock lock = this->lock();
     Line& line = this->line();
     const std::int64_t now = this->now();
     advance(now, left);
@@ -75,7 +75,7 @@ bool Queue::withdraw(internal::Waiter& waiter) noexcept {
   Left left;
   bool was_in_line = false;
   {
-    const std::scoped_lock lock(mutex_);
+    const Lock lock = this->lock();
     const std::int64_t now = this->now();
     advance(now, left);
     was_in_line = waiter.place_.in_line;
@@ -92,7 +92,7 @@ bool Queue::withdraw(internal::Waiter& waiter) noexcept {
 void Queue::withdraw_all(const void* owner) noexcept {
   Left left;
   {
-    const std::scoped_lock lock(mutex_);
+    const Lock lock = this->lock();
     if (line_ == nullptr) return;
     const std::int64_t now = this->now();
     advance(now, left);
@@ -134,7 +134,7 @@ WaitResult Queue::refuse(std::uint64_t cost, WaitOutcome outcome) noexcept {
 void Queue::grant_due() noexcept {
   Left left;
   {
-    const std::scoped_lock lock(mutex_);
+    const Lock lock = this->lock();
     advance(now(), left);
     tell_first(true);
   }
@@ -229,7 +229,7 @@ internal::Reserved Queue::reserve(std::uint64_t cost, std::int64_t max_wait, std
     TokenLine::Reservations one(1);
     Left left;
     {
-      const std::scoped_lock lock(mutex_);
+      const Lock lock = this->lock();
       line();
       TokenLine& line = *tokens();
       advance(now, left);
@@ -249,7 +249,7 @@ Decision Queue::cancel(void* held, std::int64_t now) noexcept {
   Left left;
   Decision decision;
   {
-    const std::scoped_lock lock(mutex_);
+    const Lock lock = this->lock();
     TokenLine& line = *tokens();
     TokenLine::Held& reservation = *static_cast<TokenLine::Held*>(held);
     advance(now, left);
@@ -271,11 +271,11 @@ Decision Queue::cancel(void* held, std::int64_t now) noexcept {
 }
 
 void Queue::keep(void* held) noexcept {
-  const std::scoped_lock lock(mutex_);
+  const Lock lock = this->lock();
   tokens()->keep(*static_cast<TokenLine::Held*>(held));
 }
 
-Queue::Verb::Verb(Queue& queue, Kind kind, std::int64_t now) : queue_(queue), kind_(kind), lock_(queue.mutex_) {
+Queue::Verb::Verb(Queue& queue, Kind kind, std::int64_t now) : queue_(queue), kind_(kind), lock_(queue.lock()) {
   queue_.advance(now, left_);
 }
 
@@ -308,6 +308,45 @@ Queue::Verb::~Verb() {
     lock_.unlock();
   }
   left_.finish();
+}
+
+bool Queue::is_idle() noexcept {
+  Left left;
+  bool idle = true;
+  {
+    const Lock lock = this->lock();
+    advance(now(), left);
+    idle = line_ == nullptr || (line_->first() == nullptr && (tokens() == nullptr || !tokens()->has_reservations()));
+  }
+  left.finish();
+  return idle;
+}
+
+void Queue::renumber(const algorithm::TokenBucket& old, std::int64_t now, Left& left) {
+  const std::scoped_lock lock(mutex_);
+  if (line_ == nullptr) return;
+  const Scale old_scale(old);
+  Scale scale;
+  Int128 base = 0;
+  std::int64_t moment = now;
+  account_.change(now, [&](const Book& book, State& state, std::int64_t at) {
+    scale = Scale(book.tokens);
+    moment = at;
+    // The state has been converted with what the line took; a token bucket's base is converted by itself.
+    base = scale.position(state, at);
+    if (tokens() != nullptr && tokens()->is_engaged()) {
+      State beneath = old_scale.state(tokens()->beneath(tokens()->end()), at);
+      book.tokens.convert(beneath, old, at);
+      base = scale.position(beneath, at);
+    }
+    state = scale.state(line_->above(scale, base, at, Kind::renumber), at);
+  });
+  Left failed;
+  line_->rearrange(scale, base, moment, Kind::renumber, failed);
+  explain(failed, moment);
+  left.add_all(failed);
+  advance(moment, left);
+  tell_first(false);
 }
 
 void Queue::explain(const Left& failed, std::int64_t now) {

@@ -6,6 +6,8 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <shared_mutex>
+#include <utility>
 
 #include "algorithm/token_bucket.h"
 #include "sluice/clock.h"
@@ -50,6 +52,26 @@ class Queue final : public internal::Waits, public internal::Reserver, private C
   /// Ends it without giving anything back.
   void keep(void* held) noexcept override;
 
+  /// Nobody waits, and no reservation is outstanding.
+  [[nodiscard]] bool is_idle() noexcept;
+  /// The bucket's numbers were `old` and are others now. Precondition: the caller keeps everybody else from the numbers
+  /// (Account::keep_numbers). Those who have left by that are added to `left`.
+  void renumber(const algorithm::TokenBucket& old, std::int64_t now, Left& left);
+
+  /// The line's lock, and the numbers kept as they are.
+  struct Lock {
+    std::shared_lock<std::shared_mutex> numbers;
+    std::unique_lock<std::mutex> line;
+    void unlock() {
+      line.unlock();
+      if (numbers.owns_lock()) numbers.unlock();
+    }
+  };
+  [[nodiscard]] Lock lock() {
+    auto numbers = account_.keep_numbers();
+    return {std::move(numbers), std::unique_lock(mutex_)};
+  }
+
   /// A verb that is not a charge. Whoever carries one out has one of these meanwhile; it holds the lock.
   ///
   ///     Queue::Verb verb(queue, Kind::charge, now);
@@ -69,7 +91,7 @@ class Queue final : public internal::Waits, public internal::Reserver, private C
    private:
     Queue& queue_;
     Kind kind_;
-    std::unique_lock<std::mutex> lock_;
+    Lock lock_;
     Left left_;
     Scale scale_;
     Int128 base_ = 0;

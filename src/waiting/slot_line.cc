@@ -11,12 +11,12 @@ Offer SlotLine::offer(const Book& book, State& state, std::int64_t at, std::uint
   Offer offer;
   offer.scale = Scale(book.tokens);
   offer.before = offer.scale.position(state, at);
-  const bool fits = book.slots.judge(state, at, cost).fits;
+  const bool fits = book.slots->judge(state, at, cost).fits;
   const std::int64_t max_wait =
       deadline < at
           ? -1
           : static_cast<std::int64_t>(std::min<std::uint64_t>(algorithm::ticks_between(at, deadline), INT64_MAX));
-  offer.verdict = book.slots.reserve(state, at, cost, max_wait);
+  offer.verdict = book.slots->reserve(state, at, cost, max_wait);
   offer.after = offer.scale.position(state, at);
   if (!offer.verdict.fits) {
     offer.outcome = fits                                             ? WaitOutcome::deadline

@@ -178,7 +178,10 @@ void TokenLine::leave(Waiter& waiter, std::int64_t at) {
   find_first_ready(at);
 }
 
-Int128 TokenLine::beneath(Int128 position) const { return is_engaged() ? base_ : position; }
+// A table may forget a bucket for want of room: what is gone is gone from beneath.
+Int128 TokenLine::beneath(Int128 position) const {
+  return is_engaged() ? base_ + std::min<Int128>(position - end(), 0) : position;
+}
 
 Int128 TokenLine::base_after_others(Int128 position, std::int64_t at) const {
   const Int128 taken = position - end();

@@ -2,18 +2,24 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string_view>
 
 #include "sluice/clock.h"
+#include "sluice/deadline.h"
 #include "sluice/decision.h"
 #include "sluice/internal/export.h"
+#include "sluice/internal/waits.h"
 #include "sluice/limit.h"
+#include "sluice/reservation.h"
 #include "sluice/verbs.h"
+#include "sluice/wait_result.h"
 
 namespace sluice::internal {
 
@@ -52,6 +58,14 @@ class SLUICE_API KeyedCore {
     std::uint64_t place = 0;
     std::array<std::uint32_t, 3> bytes{};
   };
+  // Token and leaky buckets only. `clock` is the one that all calls without `now` go by; the machine's when null.
+  Reservation reserve(std::string_view key, std::uint64_t cost, std::chrono::nanoseconds max_wait, Time now,
+                      const Clock* clock);
+  WaitResult wait(std::string_view key, std::uint64_t cost, const Deadline& deadline, std::stop_token stop,
+                  const Clock* clock);
+  // The key's line, for as long as it is needed.
+  std::shared_ptr<Waits> waits(std::string_view key, const Clock* clock);
+
   struct Leased {
     Decision decision;
     std::uint64_t id = 0;

@@ -22,7 +22,10 @@ class Standing final : public internal::Waiter {
 
   template <typename Limiter>
   Standing& join(Limiter& limiter, std::uint64_t cost = 1, const Deadline& deadline = {}) {
-    result_ = internal_waits_of(limiter).enqueue(*this, cost, deadline);
+    return join_line(internal_waits_of(limiter), cost, deadline);
+  }
+  Standing& join_line(internal::Waits& line, std::uint64_t cost, const Deadline& deadline) {
+    result_ = line.enqueue(*this, cost, deadline);
     return *this;
   }
   template <typename Limiter>

@@ -23,7 +23,9 @@
 #include <mutex>
 #include <new>
 #include <type_traits>
+#include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "sluice/deadline.h"
 #include "sluice/internal/waits.h"
@@ -36,8 +38,8 @@ namespace internal {
 // What the operations of one AsyncWaits share: the way to the line, the bound, and the one timer.
 class AsyncLine : public std::enable_shared_from_this<AsyncLine> {
  public:
-  AsyncLine(boost::asio::any_io_executor executor, Waits& waits, std::size_t most)
-      : executor_(std::move(executor)), timer_(executor_), waits_(waits), most_(most) {}
+  AsyncLine(boost::asio::any_io_executor executor, std::shared_ptr<Waits> waits, std::size_t most)
+      : executor_(std::move(executor)), timer_(executor_), waits_(*waits), held_(std::move(waits)), most_(most) {}
 
   [[nodiscard]] const boost::asio::any_io_executor& executor() const noexcept { return executor_; }
   [[nodiscard]] std::size_t size() const noexcept { return size_.load(std::memory_order_relaxed); }
@@ -60,8 +62,9 @@ class AsyncLine : public std::enable_shared_from_this<AsyncLine> {
   template <typename Function>
   bool with_waits(Function function) {
     const std::scoped_lock lock(open_mutex_);
-    if (open_) function(waits_);
-    return open_;
+    if (held_ == nullptr) return false;
+    function(waits_);
+    return true;
   }
 
   // Called with the limiter's line locked.
@@ -78,8 +81,9 @@ class AsyncLine : public std::enable_shared_from_this<AsyncLine> {
   }
   void close() noexcept {
     const std::scoped_lock lock(open_mutex_);
-    cancel();
-    open_ = false;
+    if (held_ == nullptr) return;
+    waits_.withdraw_all(this);
+    held_.reset();
     const std::scoped_lock timer_lock(timer_mutex_);
     timer_.cancel();
   }
@@ -89,8 +93,8 @@ class AsyncLine : public std::enable_shared_from_this<AsyncLine> {
   std::mutex timer_mutex_;
   boost::asio::steady_timer timer_;
   std::recursive_mutex open_mutex_;  // before the line's lock, which is before the timer's
-  bool open_ = true;
-  Waits& waits_;
+  Waits& waits_;                     // good while held_ is, and while the line calls
+  std::shared_ptr<Waits> held_;
   const std::size_t most_;
   std::atomic<std::size_t> size_{0};
 };
@@ -204,6 +208,19 @@ class AsyncWait final : public Waiter {
   bool counted_ = true;
 };
 
+// What async_initiate calls.
+struct InitiateAsyncWait {
+  using executor_type = boost::asio::any_io_executor;  // NOLINT(readability-identifier-naming)
+
+  [[nodiscard]] executor_type get_executor() const noexcept { return line->executor(); }
+  template <typename Handler>
+  void operator()(Handler&& handler, std::uint64_t cost, const Deadline& deadline) const {
+    AsyncWait<std::decay_t<Handler>>::start(line, std::forward<Handler>(handler), cost, deadline);
+  }
+
+  std::shared_ptr<AsyncLine> line;
+};
+
 }  // namespace internal
 
 /// Asynchronous waits at one TokenBucket or LeakyBucket, which may have others: all who wait at a limiter, here, in
@@ -233,7 +250,9 @@ class AsyncWaits {
   /// The timer runs on `executor`, and so do handlers that have no executor of their own.
   template <typename Limiter>
   AsyncWaits(executor_type executor, Limiter& limiter, std::size_t max_waiters = kMaxWaiters)
-      : line_(std::make_shared<internal::AsyncLine>(std::move(executor), internal_waits_of(limiter), max_waiters)) {}
+      : line_(std::make_shared<internal::AsyncLine>(
+            std::move(executor), std::shared_ptr<internal::Waits>(std::shared_ptr<void>(), &internal_waits_of(limiter)),
+            max_waiters)) {}
   /// The same on an execution context's executor.
   template <typename Context, typename Limiter>
     requires std::convertible_to<Context&, boost::asio::execution_context&>
@@ -252,8 +271,8 @@ class AsyncWaits {
   /// allocator and cancellation slot (of any type).
   template <typename Token>
   auto async_wait(std::uint64_t cost, const Deadline& deadline, Token&& token) {
-    return boost::asio::async_initiate<Token, void(boost::system::error_code, WaitResult)>(Initiate{line_}, token, cost,
-                                                                                           deadline);
+    return boost::asio::async_initiate<Token, void(boost::system::error_code, WaitResult)>(
+        internal::InitiateAsyncWait{line_}, token, cost, deadline);
   }
   /// Without a deadline.
   template <typename Token>
@@ -273,19 +292,106 @@ class AsyncWaits {
   void cancel() noexcept { line_->cancel(); }
 
  private:
-  struct Initiate {
-    using executor_type = boost::asio::any_io_executor;  // NOLINT(readability-identifier-naming)
+  std::shared_ptr<internal::AsyncLine> line_;
+};
 
-    [[nodiscard]] executor_type get_executor() const noexcept { return line->executor(); }
-    template <typename Handler>
-    void operator()(Handler&& handler, std::uint64_t cost, const Deadline& deadline) const {
-      internal::AsyncWait<std::decay_t<Handler>>::start(line, std::forward<Handler>(handler), cost, deadline);
+/// The same for each key of a Keyed<TokenBucket> or Keyed<LeakyBucket>: each key has a line and a timer of its own,
+/// while somebody waits.
+///
+///     sluice::Keyed<sluice::TokenBucket> per_user{{.rate = 10, .burst = 30}};
+///     sluice::KeyedAsyncWaits waits(io, per_user, 100);  // at most 100 for each user
+///     waits.async_wait(user, 1, 500ms, [](boost::system::error_code error, sluice::WaitResult result) { … });
+///
+/// Otherwise as AsyncWaits.
+template <typename Limiter>
+class KeyedAsyncWaits {
+ public:
+  using executor_type = boost::asio::any_io_executor;  // NOLINT(readability-identifier-naming): Asio's name
+  /// What a call takes for a key.
+  using KeyArgument = typename Limiter::KeyArgument;
+
+  /// Timers run on `executor`, and so do handlers that have no executor of their own. `max_waiters`: of each key.
+  KeyedAsyncWaits(executor_type executor, Limiter& limiter, std::size_t max_waiters = AsyncWaits::kMaxWaiters)
+      : lines_(std::move(executor), max_waiters), limiter_(limiter) {}
+  /// The same on an execution context's executor.
+  template <typename Context>
+    requires std::convertible_to<Context&, boost::asio::execution_context&>
+  KeyedAsyncWaits(Context& context, Limiter& limiter, std::size_t max_waiters = AsyncWaits::kMaxWaiters)
+      : KeyedAsyncWaits(executor_type(context.get_executor()), limiter, max_waiters) {}
+  KeyedAsyncWaits(const KeyedAsyncWaits&) = delete;
+  KeyedAsyncWaits& operator=(const KeyedAsyncWaits&) = delete;
+  ~KeyedAsyncWaits() {
+    for (const auto& line : lines_.all()) line->close();
+  }
+
+  /// The executor given at the start.
+  [[nodiscard]] executor_type get_executor() const noexcept { return lines_.executor; }
+
+  /// Waits until `cost` of the key's can be had, and takes it: see AsyncWaits::async_wait.
+  template <typename Token>
+  auto async_wait(KeyArgument key, std::uint64_t cost, const Deadline& deadline, Token&& token) {
+    return boost::asio::async_initiate<Token, void(boost::system::error_code, WaitResult)>(
+        internal::InitiateAsyncWait{lines_.line(internal_waits_of(limiter_, key))}, token, cost, deadline);
+  }
+  /// Without a deadline.
+  template <typename Token>
+  auto async_wait(KeyArgument key, std::uint64_t cost, Token&& token) {
+    return async_wait(key, cost, Deadline(), std::forward<Token>(token));
+  }
+  /// For one token.
+  template <typename Token>
+  auto async_wait(KeyArgument key, Token&& token) {
+    return async_wait(key, 1, Deadline(), std::forward<Token>(token));
+  }
+
+  /// Ends all waits of this object.
+  void cancel() noexcept {
+    for (const auto& line : lines_.all()) line->cancel();
+  }
+
+ private:
+  using Line = internal::AsyncLine;
+
+  // The lines in use, by the limiter's own; each is dropped with its last wait.
+  struct Lines {
+    Lines(executor_type of, std::size_t at_most) : executor(std::move(of)), most(at_most) {}
+
+    std::shared_ptr<Line> line(std::shared_ptr<internal::Waits> waits) {
+      const internal::Waits* const name = waits.get();
+      const std::scoped_lock lock(mutex);
+      std::weak_ptr<Line>& known = in_use[name];
+      auto line = known.lock();
+      if (line == nullptr) {
+        line = std::make_shared<Line>(executor, std::move(waits), most);
+        known = line;
+        if (in_use.size() >= next_cleaning) clean();
+      }
+      return line;
+    }
+    std::vector<std::shared_ptr<Line>> all() {
+      std::vector<std::shared_ptr<Line>> result;
+      const std::scoped_lock lock(mutex);
+      result.reserve(in_use.size());
+      for (const auto& [name, known] : in_use) {
+        if (auto line = known.lock()) result.push_back(std::move(line));
+      }
+      return result;
+    }
+    void clean() {
+      std::erase_if(in_use, [](const auto& one) { return one.second.expired(); });
+      constexpr std::size_t kFew = 64;
+      next_cleaning = std::max(kFew, 2 * in_use.size());
     }
 
-    std::shared_ptr<internal::AsyncLine> line;
+    const executor_type executor;
+    const std::size_t most;
+    std::mutex mutex;
+    std::unordered_map<const internal::Waits*, std::weak_ptr<Line>> in_use;
+    std::size_t next_cleaning = 64;
   };
 
-  std::shared_ptr<internal::AsyncLine> line_;
+  Lines lines_;
+  Limiter& limiter_;
 };
 
 }  // namespace sluice

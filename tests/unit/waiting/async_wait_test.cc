@@ -21,10 +21,12 @@
 #include <memory_resource>
 #include <optional>
 #include <stdexcept>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "sluice/keyed.h"
 #include "sluice/leaky_bucket.h"
 #include "sluice/testing/simulated_clock.h"
 #include "sluice/token_bucket.h"
@@ -303,6 +305,41 @@ TEST_F(AsyncWaitTest, AContextWithNobodyWaitingEnds) {
   waits.cancel();
   io_.run();  // not for an hour
   EXPECT_EQ(calls_.size(), 2U);
+}
+
+TEST_F(AsyncWaitTest, ByKey) {
+  Keyed<TokenBucket> limiter({.rate = 10, .period = 1s, .burst = 1}, {.max_keys = 1'000, .clock = &clock_});
+  {
+    KeyedAsyncWaits waits(io_, limiter, 1);
+    waits.async_wait("a", note());
+    waits.async_wait("b", note());
+    io_.poll();
+    EXPECT_EQ(calls_.size(), 2U);
+    waits.async_wait("a", 1, 1s, note());
+    waits.async_wait("b", note());
+    waits.async_wait("b", note());  // one too many there
+    io_.restart();
+    io_.poll();
+    ASSERT_EQ(calls_.size(), 3U);
+    EXPECT_EQ(calls_[2].result.outcome, WaitOutcome::full);
+    clock_.advance(100ms);
+    io_.restart();
+    io_.poll();
+    EXPECT_EQ(calls_.size(), 5U);
+    for (int i = 0; i < 200; ++i) waits.async_wait(std::to_string(i), 1, note());
+    waits.async_wait("a", 1, note());
+    waits.cancel();
+    io_.restart();
+    io_.poll();
+    EXPECT_EQ(calls_.size(), 206U);
+    EXPECT_EQ(calls_.back().error, asio::error::operation_aborted);
+    waits.async_wait("a", 1, note());
+  }
+  io_.restart();
+  io_.poll();
+  ASSERT_EQ(calls_.size(), 207U);
+  EXPECT_EQ(calls_.back().error, asio::error::operation_aborted);
+  EXPECT_EQ(limiter.peek("a", 0).reset_after, Wait(100ms));
 }
 
 TEST_F(AsyncWaitTest, AHundredThousandWait) {

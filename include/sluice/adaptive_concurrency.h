@@ -70,7 +70,9 @@ class SLUICE_API AdaptiveConcurrency {
     std::uint32_t samples = 20;                    ///< fewest ended calls from one move to the next: 1 … 100000
     std::uint32_t tolerated_drops_permille = 10;   ///< a larger share of drops lowers the limit: 0 … 1000
     std::uint32_t backoff_permille = 900;          ///< what is left of the limit then: 1 … 999
-    std::variant<Gradient, Aimd> method{};         ///< how the limit moves
+    /// How the limit moves.
+    // Without the braces gcc warns of designated initializers that leave it out.
+    std::variant<Gradient, Aimd> method{};  // NOLINT(readability-redundant-member-init)
     friend bool operator==(const Numbers&, const Numbers&) = default;
   };
 
@@ -206,26 +208,27 @@ class SLUICE_API AdaptiveConcurrency {
   void forget_window() noexcept;
   void publish() noexcept;
 
+  struct State;
+
   alignas(64) std::atomic<std::uint64_t> word_{0};
   static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+  const Clock* const clock_;
+  const std::unique_ptr<State> state_;
 
-  // The window under way, as counted by verdicts.
+  // The window under way, as counted by verdicts; and what they need for that.
   static constexpr std::uint64_t kOneDropped = (std::uint64_t{1} << 32U) + 1;
   alignas(64) std::atomic<std::uint64_t> ended_{0};  // successes and drops; drops in the upper half
   std::atomic<std::uint64_t> sum_{0};                // of the successes' latencies, in ns
   std::atomic<std::uint64_t> peak_{0};               // most calls in flight, seen at the end of each
+  std::atomic<std::uint64_t> needed_{0};             // ended calls that make a window
+  std::atomic<std::int64_t> slowest_{0};             // slower successes are drops
 
-  // What verdicts go by; written by who holds the mutex.
+  // Written by who holds the mutex, once a window.
   alignas(64) std::atomic<std::int64_t> short_rtt_{0};
-  std::atomic<std::int64_t> slowest_{0};      // slower successes are drops
   std::atomic<std::int64_t> counts_from_{0};  // calls that started earlier are not counted
   internal::SharedSpan window_;               // holds while the window is not over
-  std::atomic<std::uint64_t> needed_{0};      // ended calls that make a window
+  internal::SharedSpan patience_;             // holds while a probe may last
   std::atomic<bool> probing_{false};
-  internal::SharedSpan patience_;  // holds while a probe may last
-  const Clock* clock_;
-  struct State;
-  std::unique_ptr<State> state_;
 };
 
 }  // namespace sluice

@@ -11,9 +11,9 @@ namespace sluice {
 
 namespace {
 
-const AdaptiveConcurrency::Numbers& checked(const AdaptiveConcurrency::Numbers& numbers) {
+adaptive::Controller made(const AdaptiveConcurrency::Numbers& numbers) {
   adaptive::require_valid(numbers);
-  return numbers;
+  return adaptive::Controller(numbers);
 }
 
 std::int64_t latency(std::int64_t started, std::int64_t now) {
@@ -25,7 +25,7 @@ std::int64_t latency(std::int64_t started, std::int64_t now) {
 }  // namespace
 
 struct AdaptiveConcurrency::State {
-  explicit State(const Numbers& numbers) : controller(checked(numbers)) {}
+  explicit State(const Numbers& numbers) : controller(made(numbers)) {}
 
   std::mutex mutex;
   adaptive::Controller controller;  // guarded by mutex

@@ -306,6 +306,7 @@ class AsyncWaits {
 template <typename Limiter>
 class KeyedAsyncWaits {
  public:
+  /// What timers run on.
   using executor_type = boost::asio::any_io_executor;  // NOLINT(readability-identifier-naming): Asio's name
   /// What a call takes for a key.
   using KeyArgument = typename Limiter::KeyArgument;

@@ -213,11 +213,19 @@ void Shard<Record>::spread(std::uint32_t new_slots) noexcept {
 
 template <typename Record>
 std::uint32_t Shard<Record>::clean(Time now) noexcept {
-  if (size() == 0 || !may_drop(now)) return 1;
-  const std::uint32_t seen = used_end();
-  drop_fresh(now);
-  if (slots() > slots_for(kExact) && size() * 5 < slots() * 2) spread(slots_for(size()));
-  give_back();
+  std::uint32_t seen = 1;
+  const bool drops = size() > 0 && may_drop(now);
+  if (drops) {
+    seen = used_end();
+    drop_fresh(now);
+  }
+  // An insertion may have done the dropping.
+  const bool shrinks = slots() > slots_for(kExact) && size() * 5 < slots() * 2;
+  if (shrinks) {
+    seen = std::max(seen, used_end());
+    spread(slots_for(size()));
+  }
+  if (drops || shrinks) give_back();
   return seen;
 }
 

@@ -45,7 +45,7 @@ class alignas(64) Shard {
   static constexpr std::uint32_t kExact = 16;
   /// After a look that found less than a sixteenth to drop, now or within `kSoon`, the next is `kRest` away.
   static constexpr std::int64_t kSoon = 500'000'000;
-  static constexpr std::int64_t kRest = 4 * kSoon;
+  static constexpr std::int64_t kRest = 3 * kSoon;
 
   Shard() = default;
   Shard(const Shard&) = delete;

@@ -30,7 +30,7 @@ struct TableFigures {
 /// The shards of a kind of record, the memory they share, and the cleaning of both.
 ///
 /// Each call of clean() may look through a shard and drop the keys in it that equal fresh ones: about half a second
-/// after a key does (at most two and a half, when few do), its memory is free again, if there are calls. No thread, no
+/// after a key does (at most two, when few do), its memory is free again, if there are calls. No thread, no
 /// timer. One call looks at no more than kMostLooked slots and one shard.
 ///
 /// Thread-safe; a shard's own functions need its lock.

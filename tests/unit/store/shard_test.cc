@@ -146,6 +146,19 @@ TEST_F(ShardTest, GrowsAndShrinksInPlace) {
   EXPECT_LE(arena_.bytes(), 2U * 4'096);
 }
 
+TEST_F(ShardTest, GivesMemoryBackWhenAnInsertionDidTheDropping) {
+  std::uint32_t hash = 0;
+  const auto next = [&hash] { return hash += 2'654'435'761U; };
+  for (int i = 0; i < 2'000; ++i) insert(next(), std::to_string(i), kSecond);
+  const std::size_t full = arena_.bytes();
+  now_ += kSecond;
+  std::uint32_t kept = 0;
+  while (shard_.expired() == 0) insert(next(), "late" + std::to_string(kept++), 1'000 * kSecond);
+  static_cast<void>(shard_.clean(at(now_)));
+  EXPECT_EQ(shard_.size(), kept);
+  EXPECT_LE(arena_.bytes(), full / 2);
+}
+
 TEST(SlotArena, GivesBlocksBackWhenNoRowOfThemIsInUse) {
   constexpr std::uint32_t kShards = 16;
   SlotArena arena(kShards, 10, KeyedSlots::kRowBytes);  // a layer of rows is two pages

@@ -21,7 +21,9 @@ namespace sluice {
 ///
 /// Thread-safe: every call may be made from any thread. Lock-free (one compare-exchange for a charge, none for a
 /// denial) but for settle, penalize, refund, reset, set_limit and buckets of more than 2^56 parts of a token (a few
-/// long periods with large bursts), which take a mutex. Never allocates after construction.
+/// long periods with large bursts), which take a mutex. Never allocates after construction. A charge takes about 4 ns
+/// beside the reading of the clock, which takes 10; threads that charge one bucket at the same time wait for its cache
+/// line, some 50 ns each (ShardedTokenBucket avoids that).
 ///
 /// Goes by `now.steady`. An older `now` than another call's is answered as itself: it never gives more than the newest
 /// would, and is refused at worst for as many ns as it is late.

@@ -2,6 +2,7 @@
 // for all of them.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -89,7 +90,7 @@ class AnyLimiterOf final : public AnyLimiter {
  private:
   static constexpr bool kLeases = std::is_same_v<Limiter, Concurrency>;
   Limiter limiter_;
-  std::uint64_t last_lease_ = 0;
+  std::atomic<std::uint64_t> last_lease_ = 0;
 };
 
 inline std::unique_ptr<AnyLimiter> any_limiter(const Limit& limit) {

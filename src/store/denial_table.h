@@ -49,7 +49,7 @@ class DenialEpochs {
 /// Cost: a look-up reads one or two cache lines, or none while nothing was denied lately.
 class DenialTable {
  public:
-  /// Memory: 96 bytes an entry, taken with the first denial.
+  /// Memory: 104 bytes an entry, taken with the first denial.
   static constexpr std::size_t kEntries = 8'192;
 
   struct Denial {

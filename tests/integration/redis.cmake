@@ -21,6 +21,7 @@ foreach(algorithm token_bucket leaky_bucket fixed_window sliding_window sliding_
 endforeach()
 
 sluice_test(redis_store_test SOURCES redis_store_test.cc LIBS redis_test_support sluice::memory_store LABEL integration)
+sluice_test(redis_limiter_test SOURCES redis_limiter_test.cc LIBS redis_test_support sluice::shared_limiter LABEL integration)
 sluice_test(redis_failure_test SOURCES redis_failure_test.cc LIBS redis_test_support sluice::memory_store LABEL integration)
 sluice_test(redis_multi_test SOURCES redis_multi_test.cc LIBS redis_test_support LABEL integration)
 sluice_test(redis_batch_test SOURCES redis_batch_test.cc LIBS redis_test_support sluice::memory_store LABEL integration)

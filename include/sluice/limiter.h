@@ -1,0 +1,112 @@
+// Limits by policy, as the daemon has them, inside a program: in memory, or shared through Redis or Valkey.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sluice/decision.h"
+
+namespace sluice {
+
+/// How a Limiter is made. What is said of the daemon's settings of the same names (docs/configuration.md) holds here.
+struct LimiterOptions {
+  std::vector<std::string> policy_paths{};  ///< files and directories
+  std::string policy_text{};                ///< a policy file's text, in place of them
+  std::uint64_t memory_max_keys = 1'000'000;
+  std::string redis_url{};  ///< redis://… or unix://…; empty: the counters are in this process
+  std::string redis_prefix = "sluice:";
+  std::chrono::nanoseconds redis_timeout = std::chrono::milliseconds(20);          ///< from 1 ms
+  unsigned redis_failures = 5;                                                     ///< from 1
+  std::chrono::nanoseconds redis_probe_interval = std::chrono::milliseconds(500);  ///< from 1 ms
+  std::chrono::nanoseconds redis_connection_max_age = std::chrono::hours(1);       ///< 0: no limit
+  std::chrono::nanoseconds redis_denial_cache_max = std::chrono::seconds(1);       ///< 0: no denial is remembered
+};
+
+/// What is asked: a domain of the policy and the descriptors of one request, which is charged all or nothing.
+struct LimiterRequest {
+  using Descriptor = std::vector<std::pair<std::string, std::string>>;
+  std::string domain;
+  std::vector<Descriptor> descriptors;
+  std::uint64_t cost = 1;  ///< 0 looks without taking; at most 10^15
+};
+
+/// What is told.
+struct LimiterAnswer {
+  /// Why there is no decision. `allowed` is then true but for what the caller makes of it; nothing was charged, or,
+  /// with `deadline`, perhaps.
+  enum class Problem : std::uint8_t {
+    none,
+    empty_domain,
+    no_descriptors,
+    cost_out_of_range,
+    deadline,  ///< the caller's own has passed
+    stopped    ///< the limiter, or the wait, was ended
+  };
+  Problem problem = Problem::none;
+  bool allowed = true;
+  bool known_domain = true;  ///< false: no policy has it, so nothing is limited
+  bool has_figures = true;   ///< false: the store failed and the policy's word stands (decision.source says which)
+  Decision decision{};       ///< the request's, all descriptors taken together
+  std::string limit{};       ///< name of the limit that decided; empty: none
+};
+
+/// Thread-safe. In memory a check costs what the daemon's does, about a microsecond, on the calling thread; with Redis
+/// it is a round trip, shared with all checks that come at the same time, made by one thread of the limiter's own.
+///
+/// A Redis that fails never shows as an error: `on_store_failure` of the limits answers, within redis_timeout.
+class Limiter {
+ public:
+  using Done = std::function<void(LimiterAnswer answer)>;
+  /// An unfinished check. Copies are the same one.
+  class Pending;
+
+  /// Reads the policy. With Redis it starts to connect, and does not wait for that. Throws std::invalid_argument with
+  /// all that is wrong with the policy or an option, a line each.
+  explicit Limiter(const LimiterOptions& options);
+  /// Checks that are pending are answered by Problem::stopped. No thread may be in check() or check_many().
+  ~Limiter();
+  Limiter(const Limiter&) = delete;
+  Limiter& operator=(const Limiter&) = delete;
+
+  /// Blocks until there is an answer, at most `patience` (default: without end, which the store's timeout makes short).
+  /// When that is over, the check is withdrawn: if it was not sent yet, nothing is charged.
+  [[nodiscard]] LimiterAnswer check(const LimiterRequest& request,
+                                    std::optional<std::chrono::nanoseconds> patience = std::nullopt);
+  /// Independent decisions, in order, for one round trip (a few for more than some hundred keys).
+  [[nodiscard]] std::vector<LimiterAnswer> check_many(std::span<const LimiterRequest> requests);
+  /// Calls `done` once: before it returns (memory), or on the limiter's own thread, where it must not block. It must
+  /// not throw. For Boost.Asio see sluice/asio/async_check.h.
+  Pending start(LimiterRequest request, Done done);
+
+  /// Reads the policy's files again; state is kept. What is wrong, a line each: then the old policy stays in force.
+  [[nodiscard]] std::string reload();
+  /// False until Redis could first answer.
+  [[nodiscard]] bool ready() const;
+
+ private:
+  class Impl;
+  std::shared_ptr<Impl> impl_;
+};
+
+class Limiter::Pending {
+ public:
+  Pending() = default;
+  /// Withdraws it if it has no answer yet: then `done` is called with Problem::stopped, and a charge that was not sent
+  /// is not made. Thread-safe; does not wait. The limiter may be gone.
+  void cancel() const;
+
+ private:
+  friend class Limiter;
+  struct Ask;
+  std::weak_ptr<Impl> impl_;
+  std::weak_ptr<Ask> ask_;
+};
+
+}  // namespace sluice

@@ -1,0 +1,331 @@
+#include "sluice/limiter.h"
+
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <condition_variable>
+#include <filesystem>
+#include <future>
+#include <mutex>
+#include <stdexcept>
+#include <thread>
+#include <unordered_set>
+
+#include "limiter/call.h"
+#include "metrics/metrics.h"
+#include "policy/policy.h"
+#include "policy/snapshot_holder.h"
+#include "store/denial_cache.h"
+#include "store/fallback_store.h"
+#include "store/memory/memory_store.h"
+#include "store/redis/exactness.h"
+#include "store/redis/redis_store.h"
+#include "store/store_health.h"
+
+namespace sluice {
+
+namespace {
+
+LimiterAnswer::Problem problem_of(limiter::Answer::Problem problem) {
+  switch (problem) {
+    case limiter::Answer::Problem::empty_domain:
+      return LimiterAnswer::Problem::empty_domain;
+    case limiter::Answer::Problem::no_descriptors:
+      return LimiterAnswer::Problem::no_descriptors;
+    case limiter::Answer::Problem::cost_out_of_range:
+      return LimiterAnswer::Problem::cost_out_of_range;
+    case limiter::Answer::Problem::none:
+    case limiter::Answer::Problem::no_policy:
+      break;
+  }
+  return LimiterAnswer::Problem::none;
+}
+
+LimiterAnswer answer_of(const limiter::Answer& answer) {
+  return {.problem = problem_of(answer.problem),
+          .allowed = answer.allowed,
+          .known_domain = answer.known_domain,
+          .has_figures = answer.has_figures,
+          .decision = answer.decision,
+          .limit = answer.deciding == nullptr ? std::string() : answer.deciding->label()};
+}
+
+LimiterAnswer unanswered(LimiterAnswer::Problem problem) {
+  LimiterAnswer answer;
+  answer.problem = problem;
+  return answer;
+}
+
+// A request as the policy takes it; views into the caller's.
+class Asked {
+ public:
+  explicit Asked(const LimiterRequest& request) {
+    std::size_t count = 0;
+    for (const auto& descriptor : request.descriptors) count += descriptor.size();
+    entries_.reserve(count);
+    for (const auto& descriptor : request.descriptors) {
+      const std::size_t first = entries_.size();
+      for (const auto& [key, value] : descriptor) entries_.push_back({.key = key, .value = value});
+      Descriptor one;
+      one.entries = std::span(entries_).subspan(first);
+      descriptors_.push_back(one);
+    }
+    request_ = {.domain = request.domain, .descriptors = descriptors_, .cost = request.cost};
+  }
+  [[nodiscard]] const Request& request() const { return request_; }
+
+ private:
+  std::vector<Entry> entries_;
+  std::vector<Descriptor> descriptors_;
+  Request request_;
+};
+
+}  // namespace
+
+// A check on its way: the limiter's thread only.
+struct Limiter::Pending::Ask final : limiter::Call::Owner, std::enable_shared_from_this<Ask> {
+  Ask(Impl& limiter, LimiterRequest what, Done whom) : impl(limiter), request(std::move(what)), done(std::move(whom)) {}
+  void answered(limiter::Call& finished) override;
+
+  Impl& impl;
+  LimiterRequest request;
+  Done done;
+  std::optional<limiter::Call> call;
+};
+
+class Limiter::Impl : public std::enable_shared_from_this<Limiter::Impl> {
+ public:
+  using Ask = Pending::Ask;
+
+  explicit Impl(const LimiterOptions& options)
+      : options_(options), memory_(options.memory_max_keys), reader_(policies_) {
+    if (const std::string problems = load(); !problems.empty()) throw std::invalid_argument(problems);
+    if (options.redis_url.empty()) return;
+    auto created = store::redis::RedisStore::create(io_,
+                                                    {.url = options.redis_url,
+                                                     .prefix = options.redis_prefix,
+                                                     .timeout = options.redis_timeout,
+                                                     .failures = options.redis_failures,
+                                                     .probe_interval = options.redis_probe_interval,
+                                                     .connection_max_age = options.redis_connection_max_age},
+                                                    metrics_);
+    if (!created) throw std::invalid_argument(created.error().message);
+    std::unique_ptr<store::Store> primary = *std::move(created);
+    if (options.redis_denial_cache_max.count() > 0) {
+      primary =
+          std::make_unique<store::DenialCache>(std::move(primary), options.redis_denial_cache_max, epochs_, metrics_);
+    }
+    shared_ = std::make_unique<store::FallbackStore>(std::move(primary), memory_, health_, metrics_);
+    thread_ = std::thread([this] { io_.run(); });
+  }
+
+  // All that is pending is answered, then the thread ends.
+  void stop() {
+    if (!thread_.joinable()) return;
+    boost::asio::post(io_, [this] {
+      for (const auto& ask : std::exchange(asks_, {})) end(*ask);
+      shared_.reset();
+      work_.reset();
+    });
+    thread_.join();
+  }
+
+  [[nodiscard]] bool is_shared() const { return thread_.joinable(); }
+  [[nodiscard]] bool ready() {
+    if (!is_shared()) return true;
+    if (std::this_thread::get_id() == thread_.get_id()) return shared_->ready();
+    std::promise<bool> answer;
+    boost::asio::post(io_, [&] { answer.set_value(shared_->ready()); });
+    return answer.get_future().get();
+  }
+
+  std::string load() {
+    if (options_.policy_paths.empty() && options_.policy_text.empty()) return "no policy: give a path or a text\n";
+    policy::LoadOptions load_options;
+    if (!options_.redis_url.empty()) load_options.refuse_limit = store::redis::inexact_in_redis;
+    const std::vector<std::filesystem::path> paths(options_.policy_paths.begin(), options_.policy_paths.end());
+    policy::Loaded loaded =
+        options_.policy_text.empty()
+            ? policy::load(paths, load_options)
+            : policy::load_texts(std::vector<policy::SourceText>{{"policy", options_.policy_text}}, load_options);
+    if (loaded.policy == nullptr) {
+      std::string problems;
+      for (const policy::Finding& finding : loaded.findings) problems += finding.to_string() + "\n";
+      return problems.empty() ? "no policy\n" : problems;
+    }
+    policies_.set(std::move(loaded.policy));
+    epochs_.forget_all();
+    return {};
+  }
+
+  // In memory, on the caller's thread.
+  LimiterAnswer check_here(const LimiterRequest& request) {
+    std::unique_ptr<Worker> worker = take_worker();
+    const Asked asked(request);
+    // The memory store answers at once.
+    (void)worker->call.start(asked.request(), worker->policy.get(), memory_, clock_.now());
+    LimiterAnswer answer = answer_of(worker->call.answer());
+    const std::scoped_lock lock(workers_mutex_);
+    workers_.push_back(std::move(worker));
+    return answer;
+  }
+
+  std::shared_ptr<Ask> make(LimiterRequest request, Done done) {
+    return std::make_shared<Ask>(*this, std::move(request), std::move(done));
+  }
+  // Those of one call leave in one turn of the loop, so for one round trip.
+  void post(std::vector<std::shared_ptr<Ask>> asks) {
+    boost::asio::post(io_, [this, asks = std::move(asks)] {
+      for (const auto& ask : asks) start(ask);
+    });
+  }
+  void post_cancel(std::weak_ptr<Ask> which) {
+    boost::asio::post(io_, [self = weak_from_this(), which = std::move(which)] {
+      const auto impl = self.lock();
+      const auto ask = which.lock();
+      if (impl != nullptr && ask != nullptr && impl->asks_.erase(ask) > 0) impl->end(*ask);
+    });
+  }
+
+  void finish(Ask& ask, LimiterAnswer answer) {
+    Done done = std::move(ask.done);
+    const auto held = ask.shared_from_this();  // until its own functions have returned
+    asks_.erase(held);
+    done(std::move(answer));
+  }
+
+ private:
+  struct Worker final : limiter::Call::Owner {
+    explicit Worker(const policy::SnapshotHolder& policies) : policy(policies) {}
+    void answered(limiter::Call& /*call*/) override {}
+
+    metrics::Shard metrics;
+    policy::SnapshotReader policy;
+    limiter::Call call{*this, metrics};
+  };
+
+  std::unique_ptr<Worker> take_worker() {
+    {
+      const std::scoped_lock lock(workers_mutex_);
+      if (!workers_.empty()) {
+        std::unique_ptr<Worker> worker = std::move(workers_.back());
+        workers_.pop_back();
+        return worker;
+      }
+    }
+    return std::make_unique<Worker>(policies_);
+  }
+
+  void start(const std::shared_ptr<Ask>& ask) {
+    if (shared_ == nullptr) {
+      ask->done(unanswered(LimiterAnswer::Problem::stopped));
+      return;
+    }
+    asks_.insert(ask);
+    ask->call.emplace(*ask, metrics_);
+    const Asked asked(ask->request);
+    const auto progress = ask->call->start(asked.request(), reader_.get(), *shared_, clock_.now());
+    if (progress == store::Progress::answered) finish(*ask, answer_of(ask->call->answer()));
+  }
+
+  static void end(Ask& ask) {
+    ask.call->cancel();
+    const Done done = std::move(ask.done);
+    done(unanswered(LimiterAnswer::Problem::stopped));
+  }
+
+  const LimiterOptions options_;
+  SystemClock clock_;
+  policy::SnapshotHolder policies_;
+  store::MemoryStore memory_;
+  store::StoreHealth health_;
+  store::DenialEpochs epochs_;
+  std::mutex workers_mutex_;
+  std::vector<std::unique_ptr<Worker>> workers_;
+
+  // With Redis: the limiter's thread only.
+  metrics::Shard metrics_;
+  policy::SnapshotReader reader_;
+  boost::asio::io_context io_{1};
+  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_{io_.get_executor()};
+  std::unique_ptr<store::Store> shared_;
+  std::unordered_set<std::shared_ptr<Ask>> asks_;
+  std::thread thread_;
+};
+
+void Limiter::Pending::Ask::answered(limiter::Call& finished) { impl.finish(*this, answer_of(finished.answer())); }
+
+void Limiter::Pending::cancel() const {
+  if (const auto impl = impl_.lock()) impl->post_cancel(ask_);
+}
+
+Limiter::Limiter(const LimiterOptions& options) : impl_(std::make_shared<Impl>(options)) {}
+
+Limiter::~Limiter() { impl_->stop(); }
+
+std::string Limiter::reload() { return impl_->load(); }
+
+bool Limiter::ready() const { return impl_->ready(); }
+
+Limiter::Pending Limiter::start(LimiterRequest request, Done done) {
+  Pending pending;
+  if (!impl_->is_shared()) {
+    done(impl_->check_here(request));
+    return pending;
+  }
+  const auto ask = impl_->make(std::move(request), std::move(done));
+  pending.impl_ = impl_;
+  pending.ask_ = ask;
+  impl_->post({ask});
+  return pending;
+}
+
+LimiterAnswer Limiter::check(const LimiterRequest& request, std::optional<std::chrono::nanoseconds> patience) {
+  if (!impl_->is_shared()) return impl_->check_here(request);
+  // Shared with the answer, which may come after the patience is over.
+  struct Waiting {
+    std::mutex mutex;
+    std::condition_variable condition;
+    std::optional<LimiterAnswer> answer;
+  };
+  const auto waiting = std::make_shared<Waiting>();
+  const Pending pending = start(request, [waiting](LimiterAnswer answer) {
+    const std::scoped_lock lock(waiting->mutex);
+    waiting->answer = std::move(answer);
+    waiting->condition.notify_one();
+  });
+  std::unique_lock lock(waiting->mutex);
+  const auto is_answered = [&] { return waiting->answer.has_value(); };
+  if (!patience) {
+    waiting->condition.wait(lock, is_answered);
+  } else if (!waiting->condition.wait_for(lock, *patience, is_answered)) {
+    pending.cancel();
+    return unanswered(LimiterAnswer::Problem::deadline);
+  }
+  return *std::move(waiting->answer);
+}
+
+std::vector<LimiterAnswer> Limiter::check_many(std::span<const LimiterRequest> requests) {
+  std::vector<LimiterAnswer> answers(requests.size());
+  if (!impl_->is_shared()) {
+    for (std::size_t i = 0; i < requests.size(); ++i) answers[i] = impl_->check_here(requests[i]);
+    return answers;
+  }
+  std::mutex mutex;
+  std::condition_variable condition;
+  std::size_t left = requests.size();
+  std::vector<std::shared_ptr<Pending::Ask>> asks;
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    asks.push_back(impl_->make(requests[i], [&, i](LimiterAnswer answer) {
+      const std::scoped_lock lock(mutex);
+      answers[i] = std::move(answer);
+      if (--left == 0) condition.notify_one();
+    }));
+  }
+  impl_->post(std::move(asks));
+  std::unique_lock lock(mutex);
+  condition.wait(lock, [&] { return left == 0; });
+  return answers;
+}
+
+}  // namespace sluice

@@ -64,6 +64,12 @@ Result<bool> parse_bool(std::string_view text) {
   return parse_name(text, names);
 }
 
+// Is the text of the script to be the literal one?
+Result<bool> parse_script_style(std::string_view text) {
+  constexpr std::array<std::pair<std::string_view, bool>, 2> names{{{"fast", false}, {"literal", true}}};
+  return parse_name(text, names);
+}
+
 Result<log::Level> parse_level(std::string_view text) {
   constexpr std::array<std::pair<std::string_view, log::Level>, 4> names{{{"debug", log::Level::debug},
                                                                           {"info", log::Level::info},
@@ -172,6 +178,11 @@ constexpr auto kSettings = std::to_array<Setting>({
      .fallback = "1s",
      .help = "How long at most a denial by Redis is answered again without asking it; 0s: not at all",
      .set = set_one<&Settings::redis_denial_cache_max, parse_duration_of<0, 60 * kSecond>>},
+    {.name = "store.redis.script_style",
+     .value = "STYLE",
+     .fallback = "fast",
+     .help = "fast, or literal for a hosted Redis that checks scripts by their text: see docs/redis.md",
+     .set = set_one<&Settings::redis_literal_script, parse_script_style>},
     {.name = "store.memory.max_keys",
      .value = "NUMBER",
      .fallback = "10000000",

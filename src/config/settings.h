@@ -27,6 +27,7 @@ struct Settings {
   std::chrono::nanoseconds redis_probe_interval{};
   std::chrono::nanoseconds redis_connection_max_age{};
   std::chrono::nanoseconds redis_denial_cache_max{};  ///< 0: no denial is remembered
+  bool redis_literal_script = false;
   std::uint64_t memory_max_keys = 0;
   std::uint64_t threads = 0;  ///< 0: as many as the process may use cores
   std::uint64_t max_connections = 0;

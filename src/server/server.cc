@@ -196,6 +196,7 @@ std::shared_ptr<store::Store> Server::make_store(Worker& worker) {
                                      .failures = static_cast<unsigned>(settings_.redis_failures),
                                      .probe_interval = settings_.redis_probe_interval,
                                      .connection_max_age = settings_.redis_connection_max_age};
+  if (settings_.redis_literal_script) options.script_style = store::redis::ScriptStyle::literal;
   // The workers are made one after the other, by one thread.
   if (redis_node_ == nullptr) redis_node_ = store::redis::make_node(options);
   options.node = redis_node_;

@@ -132,7 +132,10 @@ Progress DenialCache::check(Check& check, Time now) {
 
 void DenialCache::cancel(Check& check) {
   const auto found = std::ranges::find_if(relays_, [&](const auto& relay) { return relay->outer == &check; });
-  if (found == relays_.end()) return;
+  if (found == relays_.end()) {
+    primary_->cancel(check);  // a verb
+    return;
+  }
   primary_->cancel(**found);
   release(**found);
 }

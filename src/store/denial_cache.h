@@ -33,6 +33,8 @@ class DenialCache final : public Store {
   ~DenialCache() override;
 
   [[nodiscard]] Progress check(Check& check, Time now) override;
+  /// By the primary.
+  [[nodiscard]] Progress apply(Check& check, Time now) override { return primary_->apply(check, now); }
   /// Cost: proportional to the checks pending.
   void cancel(Check& check) override;
   [[nodiscard]] bool ready() const override { return primary_->ready(); }

@@ -69,6 +69,7 @@ void FallbackStore::cancel(Check& check) {
     release(*relay);
     return;
   }
+  primary_->cancel(check);  // a verb
 }
 
 void FallbackStore::relayed(Relay& relay) {

@@ -30,6 +30,8 @@ class FallbackStore final : public Store {
   ~FallbackStore() override;
 
   [[nodiscard]] Progress check(Check& check, Time now) override;
+  /// By the primary alone.
+  [[nodiscard]] Progress apply(Check& check, Time now) override { return primary_->apply(check, now); }
   /// Cost: proportional to the checks pending.
   void cancel(Check& check) override;
   /// False until the primary could first answer. Its failure after that is no reason to send traffic elsewhere: the

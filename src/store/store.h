@@ -7,6 +7,7 @@
 #include "sluice/decision.h"
 #include "store/charge.h"
 #include "store/failure.h"
+#include "store/verb.h"
 
 namespace sluice::store {
 
@@ -24,7 +25,9 @@ class Check {
   std::span<Decision> decisions;
   /// Empty, or as many as charges: the id of the lease that a charge of a concurrency limit took; 0 when it took none.
   std::span<std::uint64_t> leases;
-  /// Was the request as a whole admitted (and so charged)?
+  /// Of Store::apply: what is done to the key of the one charge, whose cost means nothing. Else null.
+  const Verb* verb = nullptr;
+  /// Was the request as a whole admitted (and so charged)? Of a verb: was it done (false: the lease was not held)?
   bool admitted = false;
   /// Anything but none: the store could not answer, and `decisions` and `admitted` mean nothing.
   Failure failure = Failure::none;
@@ -45,6 +48,14 @@ class Store {
   /// Answers `check` within this call, or returns pending and calls check.complete() later. Never throws, never blocks
   /// on the network. Thread-safety: see the implementation (memory: any thread; Redis: the io thread that made it).
   [[nodiscard]] virtual Progress check(Check& check, Time now) = 0;
+  /// Carries out check.verb; the decision is what a check of cost 0 says then. Answers as check() does, but no word of
+  /// the policy stands in for a store that fails: the failure is told, and the verb may have been done. `unsupported`,
+  /// when the store or the limit's algorithm has no such verb: release is of concurrency alone, which has it and reset
+  /// alone. Who gives tokens back tells DenialEpochs once it is done.
+  [[nodiscard]] virtual Progress apply(Check& check, Time /*now*/) {
+    check.failure = Failure::unsupported;
+    return Progress::answered;
+  }
   /// Withdraws a pending check, whose complete() will not be called. A charge that was already sent stays charged.
   virtual void cancel(Check& check) = 0;
   /// False while checks cannot be answered from the state this store stands for (Redis unreachable).

@@ -25,3 +25,4 @@ sluice_test(redis_limiter_test SOURCES redis_limiter_test.cc LIBS redis_test_sup
 sluice_test(redis_failure_test SOURCES redis_failure_test.cc LIBS redis_test_support sluice::memory_store LABEL integration)
 sluice_test(redis_multi_test SOURCES redis_multi_test.cc LIBS redis_test_support LABEL integration)
 sluice_test(redis_batch_test SOURCES redis_batch_test.cc LIBS redis_test_support sluice::memory_store LABEL integration)
+sluice_test(redis_algorithms_test SOURCES redis_algorithms_test.cc LIBS redis_test_support sluice::memory_store LABEL integration)

@@ -6,9 +6,7 @@
 
 #include "algorithm/int128.h"
 #include "store/redis/check_call.h"
-#include "store/redis/key.h"
 #include "store/redis/resp_writer.h"
-#include "store/redis/verb_call.h"
 
 namespace sluice::testing {
 
@@ -97,16 +95,6 @@ object RedisEngine::apply(const Operation& operation) {
   return verb(operation);
 }
 
-store::redis::Reply RedisEngine::call(const std::string& words, std::size_t count, std::int64_t now) {
-  std::string command;
-  store::redis::append_command(command, 2 + count + 1);
-  store::redis::append_bulk(command, "EVALSHA");
-  store::redis::append_bulk(command, script_.sha1);
-  command += words;
-  store::redis::append_bulk(command, std::to_string(now));
-  return server_.raw_command(command);
-}
-
 object RedisEngine::check(const std::vector<model::TracedCharge>& traced, std::int64_t now,
                           store::redis::CallKind kind) {
   // The same key twice is one charge of the sum, in the place of the first.
@@ -132,18 +120,7 @@ object RedisEngine::check(const std::vector<model::TracedCharge>& traced, std::i
   check.decisions = decisions;
   check.leases = leases;
 
-  store::redis::Batch batch;
-  if (!batch.add(check, limits, "sluice:", caller(), 0)) throw std::logic_error("a batch takes its first request");
-  batch.prepare();
-  std::string words;
-  store::redis::append_call(words, batch, kind);
-  const auto reply = call(words, store::redis::words_of_call(batch), now);
-  const store::Failure failure = store::redis::AnswerReader(kTrustedLead).read(*reply, batch);
-  if (failure != store::Failure::none || batch.requests()[0].failure != store::Failure::none) {
-    throw std::runtime_error(std::string(to_text(failure)) + ": " +
-                             (reply->type == REDIS_REPLY_ERROR ? std::string(text_of(*reply)) : ""));
-  }
-
+  ask(check, limits, now, kind);
   const std::size_t which = deciding(check.admitted, decisions);
   object answer = figures(decisions[which]);
   answer["allowed"] = check.admitted;
@@ -176,8 +153,28 @@ object RedisEngine::check(const std::vector<model::TracedCharge>& traced, std::i
   return answer;
 }
 
+void RedisEngine::ask(store::Check& check, store::redis::Limits limits, std::int64_t now, store::redis::CallKind kind) {
+  store::redis::Batch batch;
+  if (!batch.add(check, limits, "sluice:", Time{.steady = 0, .utc = latest_ * 1'000}, 0)) {
+    throw std::logic_error("a batch takes its first request");
+  }
+  batch.prepare();
+  std::string command;
+  store::redis::append_command(command, 2 + store::redis::words_of_call(batch) + 1);
+  store::redis::append_bulk(command, "EVALSHA");
+  store::redis::append_bulk(command, script_.sha1);
+  store::redis::append_call(command, batch, kind);
+  store::redis::append_bulk(command, std::to_string(now));
+  const auto reply = server_.raw_command(command);
+  const store::Failure failure = store::redis::AnswerReader(kTrustedLead).read(*reply, batch);
+  if (failure != store::Failure::none || batch.requests()[0].failure != store::Failure::none) {
+    throw std::runtime_error(std::string(to_text(failure)) + ": " +
+                             (reply->type == REDIS_REPLY_ERROR ? std::string(text_of(*reply)) : ""));
+  }
+}
+
 object RedisEngine::verb(const Operation& operation) {
-  using store::redis::Verb;
+  using store::Verb;
   const Name name{operation.limit, operation.key};
   Held& one = held(operation.limit, operation.key);
   if (operation.verb == "set_limit") {
@@ -203,23 +200,20 @@ object RedisEngine::verb(const Operation& operation) {
   } else {
     throw std::invalid_argument("unknown verb " + operation.verb);
   }
-  std::string key;
-  store::redis::append_redis_key(key, "sluice:", one.counted.identity, name.second);
-  std::string words;
-  store::redis::append_verb(words, key, *one.limit, verb, caller());
-  const auto reply = call(words, store::redis::kWordsOfVerb, operation.now);
-  const auto told = store::redis::read_verb(*reply, *one.limit, kTrustedLead);
-  if (told.failure != store::Failure::none) {
-    throw std::runtime_error(std::string(to_text(told.failure)) + ": " +
-                             (reply->type == REDIS_REPLY_ERROR ? std::string(text_of(*reply)) : ""));
-  }
-  object answer = figures(told.decision);
+  const store::Charge charge{.limit = &one.counted, .key = name.second};
+  Decision decision;
+  PlainCheck told;
+  told.charges = {&charge, 1};
+  told.decisions = {&decision, 1};
+  told.verb = &verb;
+  ask(told, {&one.limit, 1}, operation.now, store::redis::CallKind::check);
+  object answer = figures(decision);
   answer["allowed"] = true;
   const Algorithm algorithm = one.counted.numbers.algorithm;
   if (algorithm == Algorithm::fixed_window) answer["mark"] = nullptr;
-  if (algorithm == Algorithm::leaky_bucket) answer["delay"] = told.decision.delay.value().count() / 1'000;
+  if (algorithm == Algorithm::leaky_bucket) answer["delay"] = decision.delay.value().count() / 1'000;
   if (algorithm == Algorithm::concurrency) answer["lease"] = nullptr;
-  if (operation.verb == "release") answer["released"] = told.done;
+  if (operation.verb == "release") answer["released"] = told.admitted;
   return answer;
 }
 

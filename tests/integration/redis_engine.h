@@ -45,8 +45,8 @@ class RedisEngine {
   [[nodiscard]] boost::json::object check(const std::vector<model::TracedCharge>& traced, std::int64_t now,
                                           store::redis::CallKind kind);
   [[nodiscard]] boost::json::object verb(const model::Operation& operation);
-  [[nodiscard]] store::redis::Reply call(const std::string& words, std::size_t count, std::int64_t now);
-  [[nodiscard]] Time caller() const { return {.steady = 0, .utc = latest_ * 1'000}; }
+  /// Throws when the answer is a failure.
+  void ask(store::Check& check, store::redis::Limits limits, std::int64_t now, store::redis::CallKind kind);
 
   RedisServer& server_;
   const store::redis::Script script_;

@@ -45,7 +45,8 @@ bool Batch::add(Check& check, Limits limits, std::string_view prefix, Time calle
   const bool is_first = requests_.empty();
   const std::size_t keys_before = keys_.size();
   const std::size_t charges_before = charges_.size();
-  bool fits = is_first || charges_before + check.charges.size() <= kMostCharges;
+  const bool shares_call = check.verb == nullptr && !is_verb();
+  bool fits = is_first || (shares_call && charges_before + check.charges.size() <= kMostCharges);
   for (std::size_t i = 0; fits && i < check.charges.size(); ++i) {
     const store::Charge& charge = check.charges[i];
     const std::size_t name_begin = names_.size();
@@ -81,6 +82,7 @@ bool Batch::add(Check& check, Limits limits, std::string_view prefix, Time calle
   requests_.push_back({.check = &check,
                        .first_charge = static_cast<std::uint32_t>(charges_before),
                        .charge_count = static_cast<std::uint32_t>(check.charges.size()),
+                       .verb = check.verb != nullptr ? std::optional(*check.verb) : std::nullopt,
                        .deadline = deadline});
   return true;
 }

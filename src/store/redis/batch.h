@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -48,15 +49,18 @@ class Batch {
     bool is_sent = false;
     std::uint32_t first_charge = 0;
     std::uint32_t charge_count = 0;
+    std::optional<Verb> verb;
     std::int64_t deadline = 0;  ///< steady ns, ascending
     Failure failure = Failure::none;
   };
 
-  /// False, with nothing changed: it does not fit any more, or one of its keys is here with other numbers.
+  /// False, with nothing changed: it does not fit any more, or one of its keys is here with other numbers. A verb is
+  /// alone in its call.
   [[nodiscard]] bool add(Check& check, Limits limits, std::string_view prefix, Time caller, std::int64_t deadline);
   /// Withdraws the request of `check`, if it is here and not yet sent or answered.
   bool withdraw(const Check& check);
   [[nodiscard]] bool is_empty() const { return requests_.empty(); }
+  [[nodiscard]] bool is_verb() const { return !requests_.empty() && requests_.front().verb.has_value(); }
   /// Does anybody wait for any of it?
   [[nodiscard]] bool is_awaited() const;
 

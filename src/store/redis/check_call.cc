@@ -30,6 +30,12 @@ void append_request(std::string& out, const Batch& batch, const Batch::Request& 
   }
 }
 
+void append_verb(std::string& out, const Verb& verb) {
+  append_packed<7>(out, verb.amount);
+  append_packed<1>(out, verb.at ? 1 : 0);
+  append_packed<8>(out, static_cast<std::uint64_t>(verb.at.value_or(0)));
+}
+
 }  // namespace
 
 std::size_t words_of_call(const Batch& batch) { return 1 + batch.sent_keys() + 1 + batch.sent_limits(); }
@@ -40,7 +46,8 @@ void append_call(std::string& out, const Batch& batch, CallKind kind) {
   append_bulk(out, scratch);
   for (const std::uint32_t index : batch.places()) append_bulk(out, batch.name(batch.keys()[index]));
   scratch.clear();
-  scratch += static_cast<char>(kind);
+  scratch += static_cast<char>(batch.is_verb() ? static_cast<unsigned>(batch.requests().front().verb->kind)
+                                               : static_cast<unsigned>(kind));
   append_packed<2>(scratch, batch.sent_limits());
   std::uint64_t in_a_row = 0;
   for (const std::uint32_t index : batch.places()) {
@@ -49,7 +56,12 @@ void append_call(std::string& out, const Batch& batch, CallKind kind) {
   }
   append_packed<2>(scratch, in_a_row);
   for (const Batch::Request& request : batch.requests()) {
-    if (request.is_sent) append_request(scratch, batch, request);
+    if (!request.is_sent) continue;
+    if (request.verb) {
+      append_verb(scratch, *request.verb);
+    } else {
+      append_request(scratch, batch, request);
+    }
   }
   append_bulk(out, scratch);
   for (const std::uint32_t index : batch.places()) {
@@ -111,6 +123,7 @@ bool AnswerReader::judge(Batch& batch, Batch::Request& request, char verdict) {
     request.failure = held_[charge.key].failure;
     return verdict == 'x';
   }
+  if (request.verb) return read_verb(batch, request, verdict);
   verdicts_.resize(charges.size());
   Admission admission;
   for (std::size_t i = 0; i < charges.size(); ++i) {
@@ -139,6 +152,17 @@ bool AnswerReader::judge(Batch& batch, Batch::Request& request, char verdict) {
     }
   }
   request.check->admitted = admission.admitted();
+  return true;
+}
+
+// The script answers the state after a verb, so the figures are those of a check of cost 0.
+bool AnswerReader::read_verb(Batch& batch, Batch::Request& request, char verdict) {
+  const bool is_done = verdict == '1';
+  if (!is_done && (verdict != '0' || request.verb->kind != Verb::Kind::release)) return false;
+  if (request.check == nullptr) return true;
+  KeyState& state = held_[batch.charges(request).front().key].state;
+  request.check->decisions[0] = state.decision(state.judge(0));
+  request.check->admitted = is_done;
   return true;
 }
 

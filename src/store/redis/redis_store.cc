@@ -61,8 +61,9 @@ RedisStore::RedisStore(boost::asio::io_context& io, const RedisOptions& options,
     : endpoint_(std::move(endpoint)),
       metrics_(metrics),
       node_(options.node != nullptr ? options.node : make_node(options)),
-      client_(endpoint_, options.script != nullptr ? *options.script : check_script(), client_options(options), *node_,
-              *this),
+      style_(options.script_style),
+      client_(endpoint_, options.script != nullptr ? *options.script : check_script(options.script_style),
+              client_options(options), *node_, *this),
       session_(std::make_shared<Session>(io, client_, *node_, endpoint_)) {
   session_->start();
 }
@@ -75,6 +76,27 @@ Progress RedisStore::check(Check& check, Time now) {
     check.admitted = true;
     return Progress::answered;
   }
+  if (style_ == ScriptStyle::literal && check.charges.size() > kMostLiteralKeys) {
+    check.failure = Failure::unsupported;
+    bad_key(check.failure, "more keys than a call in literal style has");
+    return Progress::answered;
+  }
+  return submit(check, now);
+}
+
+Progress RedisStore::apply(Check& check, Time now) {
+  const Algorithm algorithm = check.charges[0].limit->numbers.algorithm;
+  const Verb::Kind kind = check.verb->kind;
+  const bool is_of_leases = kind == Verb::Kind::release;
+  if (kind != Verb::Kind::reset && is_of_leases != (algorithm == Algorithm::concurrency)) {
+    check.failure = Failure::unsupported;
+    return Progress::answered;
+  }
+  check.failure = Failure::none;
+  return submit(check, now);
+}
+
+Progress RedisStore::submit(Check& check, Time now) {
   scratch_.clear();
   for (const Charge& charge : check.charges) {
     auto limit = find_limit(*charge.limit);

@@ -27,7 +27,8 @@ struct RedisOptions {
   unsigned failures = 5;  ///< in a row, until the server is not asked any more (1 …)
   std::chrono::nanoseconds probe_interval = std::chrono::milliseconds(500);  ///< ± 20 %: then it is tried again
   std::chrono::nanoseconds connection_max_age{};  ///< ± 20 %: then the connection is made anew; 0: no limit
-  const Script* script = nullptr;                 ///< null: check_script(). Must outlive the store
+  ScriptStyle script_style = ScriptStyle::fast;
+  const Script* script = nullptr;  ///< null: check_script() of that style. Must outlive the store
   /// What the stores of all io threads know of the server; null: this one alone has it.
   std::shared_ptr<Node> node{};  // NOLINT(readability-redundant-member-init): gcc warns of initializers without it
 };
@@ -49,6 +50,8 @@ class RedisStore final : public Store, private Client::Owner {
   ~RedisStore() override;
 
   [[nodiscard]] Progress check(Check& check, Time now) override;
+  /// Has all verbs. One is a call of its own.
+  [[nodiscard]] Progress apply(Check& check, Time now) override;
   /// Cost: proportional to the calls in flight.
   void cancel(Check& check) override;
   /// Connected, logged in, and not given up after failures.
@@ -61,6 +64,7 @@ class RedisStore final : public Store, private Client::Owner {
   void bad_key(Failure failure, std::string_view words) override;
   void call_sent() override;
 
+  [[nodiscard]] Progress submit(Check& check, Time now);
   [[nodiscard]] std::shared_ptr<const RedisLimit> find_limit(const CountedLimit& limit);
   void count(Failure failure);
   const Endpoint endpoint_;
@@ -69,6 +73,7 @@ class RedisStore final : public Store, private Client::Owner {
   std::vector<std::shared_ptr<const RedisLimit>> scratch_;  ///< of the check at hand
   std::int64_t key_failure_logged_ = 0;                     ///< steady ns; 0: never
   const std::shared_ptr<Node> node_;
+  const ScriptStyle style_;
   Client client_;
   std::shared_ptr<Session> session_;
 };

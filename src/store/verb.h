@@ -1,0 +1,35 @@
+// What is done to a counter beside checks.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+namespace sluice::store {
+
+/// A verb of docs/semantics.md section 5 on one key. `set_limit` is a check of cost 0 with the new numbers. A value.
+struct Verb {
+  enum class Kind : std::uint8_t { refund = 2, overdraw = 3, penalize = 4, reset = 5, release = 6 };
+
+  /// Gives tokens back. `at`: the time of their charge, in µs since 1970 UTC by the store's clock, when it is known.
+  [[nodiscard]] static Verb refund(std::uint64_t cost, std::optional<std::int64_t> at = std::nullopt) {
+    return {.kind = Kind::refund, .amount = cost, .at = at};
+  }
+  /// Charges the difference, into debt when needed, or gives it back.
+  [[nodiscard]] static Verb settle(std::uint64_t reserved, std::uint64_t actual,
+                                   std::optional<std::int64_t> at = std::nullopt) {
+    if (actual <= reserved) return refund(reserved - actual, at);
+    return {.kind = Kind::overdraw, .amount = actual - reserved};
+  }
+  [[nodiscard]] static Verb penalize(std::uint64_t cost) { return {.kind = Kind::penalize, .amount = cost}; }
+  [[nodiscard]] static Verb reset() { return {.kind = Kind::reset}; }
+  /// Frees a lease of a concurrency limit: its id, and the cost that it weighs.
+  [[nodiscard]] static Verb release(std::uint64_t lease, std::uint64_t cost) {
+    return {.kind = Kind::release, .amount = lease, .at = static_cast<std::int64_t>(cost)};
+  }
+
+  Kind kind = Kind::refund;
+  std::uint64_t amount = 0;  ///< tokens, 0 … kMaxTokens; release: the lease
+  std::optional<std::int64_t> at = std::nullopt;
+};
+
+}  // namespace sluice::store

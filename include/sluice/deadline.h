@@ -21,10 +21,7 @@ class Deadline {
   template <typename Rep, typename Period>
     requires std::convertible_to<std::chrono::duration<Rep, Period>, std::chrono::nanoseconds>
   constexpr Deadline(std::chrono::duration<Rep, Period> timeout)  // NOLINT(google-explicit-constructor): wait(1, 100ms)
-      : ns_(fits(timeout)         ? std::chrono::nanoseconds(timeout).count()
-            : timeout.count() > 0 ? kNone
-                                  : -kNone),
-        kind_(Kind::relative) {}
+      : ns_(saturated(timeout)), kind_(Kind::relative) {}
   /// Up to an instant of the machine's steady clock, of which a simulated clock has its own.
   constexpr Deadline(std::chrono::steady_clock::time_point instant)  // NOLINT(google-explicit-constructor)
       : ns_(std::chrono::nanoseconds(instant.time_since_epoch()).count()), kind_(Kind::absolute) {}
@@ -44,12 +41,14 @@ class Deadline {
 
  private:
   enum class Kind : std::uint8_t { none, relative, absolute };
-  // Both ways: seconds::max() is no number of ns.
+  // seconds::max() is no number of ns.
   template <typename Rep, typename Period>
-  static constexpr bool fits(std::chrono::duration<Rep, Period> timeout) {
+  static constexpr std::int64_t saturated(std::chrono::duration<Rep, Period> timeout) {
     constexpr double kMost = 9.2e18;
     const double ns = std::chrono::duration<double, std::nano>(timeout).count();
-    return ns > -kMost && ns < kMost;
+    if (ns >= kMost) return kNone;
+    if (ns <= -kMost) return -kNone;
+    return std::chrono::nanoseconds(timeout).count();
   }
 
   static constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::max();

@@ -19,9 +19,8 @@ Offer SlotLine::offer(const Book& book, State& state, std::int64_t at, std::uint
   offer.verdict = book.slots->reserve(state, at, cost, max_wait);
   offer.after = offer.scale.position(state, at);
   if (!offer.verdict.fits) {
-    offer.outcome = fits                                             ? WaitOutcome::deadline
-                    : offer.verdict.retry_after == algorithm::kNever ? WaitOutcome::never
-                                                                     : WaitOutcome::full;
+    offer.outcome = offer.verdict.retry_after == algorithm::kNever ? WaitOutcome::never : WaitOutcome::full;
+    if (fits) offer.outcome = WaitOutcome::deadline;
   }
   offer.at_once = offer.verdict.delay == 0;
   offer.ready = at + offer.verdict.delay;
@@ -77,7 +76,8 @@ void SlotLine::leave(Waiter& waiter, std::int64_t at) {
   if (place.run == run_) run_end_ -= scale_.parts(place.cost);
   if (place.before == nullptr) {
     unlink(waiter);
-    return find_first_start(place.run, at);
+    find_first_start(place.run, at);
+    return;
   }
   const bool first_of_run = place.before->place_.run != place.run;
   if (first_of_run && place.behind != nullptr && place.behind->place_.run == place.run) {

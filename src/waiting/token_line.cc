@@ -173,7 +173,10 @@ Int128 TokenLine::position_without(const Waiter& waiter, Int128 position, std::i
 
 void TokenLine::leave(Waiter& waiter, std::int64_t at) {
   remove(waiter);
-  if (pending_ != 0) return assign(base_, at);
+  if (pending_ != 0) {
+    assign(base_, at);
+    return;
+  }
   if (tight_ != 0) stale_ = true;
   find_first_ready(at);
 }

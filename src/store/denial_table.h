@@ -78,7 +78,7 @@ class DenialTable {
     Denial denial;
   };
 
-  [[nodiscard]] std::size_t first_of(const DenialKey& key) const { return key.low % (kEntries / kWays) * kWays; }
+  [[nodiscard]] static std::size_t first_of(const DenialKey& key) { return key.low % (kEntries / kWays) * kWays; }
 
   const DenialEpochs& epochs_;
   std::vector<Entry> entries_;

@@ -68,6 +68,9 @@ struct WarmingBucket::State {
 WarmingBucket::WarmingBucket(const Numbers& numbers) : state_(std::make_unique<State>(numbers)) {}
 WarmingBucket::~WarmingBucket() = default;
 
+// What could throw is Boost's division by 0, and no divisor is: neither a token, nor a rate that refills one.
+// NOLINTBEGIN(bugprone-exception-escape)
+
 Decision WarmingBucket::try_acquire(std::uint64_t cost, std::int64_t now) noexcept {
   return state_->on(now, [&](const auto& ramp, auto& state, auto& present) {
     const algorithm::Verdict verdict = ramp.judge(present, cost);
@@ -124,6 +127,8 @@ Decision WarmingBucket::reset(std::int64_t now) noexcept {
     return decision_of({}, ramp.view(present));
   });
 }
+
+// NOLINTEND(bugprone-exception-escape)
 
 Decision WarmingBucket::set_limit(const Numbers& numbers, std::int64_t now) {
   Any next = made(numbers);

@@ -16,12 +16,10 @@ namespace {
 
 using namespace std::chrono_literals;
 using sluice::test::Daemon;
-using sluice::test::Ended;
 using sluice::test::HttpAnswer;
 using sluice::test::HttpClient;
 using sluice::test::kPatience;
 using sluice::test::post_request;
-using sluice::test::run_sluice;
 using sluice::test::TempFolder;
 using sluice::testing::RedisServer;
 using testing::HasSubstr;
@@ -203,15 +201,36 @@ TEST_F(DaemonOnRedis, StopsInGoodOrderWhetherRedisAnswersOrNot) {
   }
 }
 
-TEST_F(DaemonOnRedis, WhatRedisCannotCountExactlyIsRefusedAtStart) {
-  const std::string policy = folder_.write("odd.yaml",
-                                           "domain: shop\ndescriptors:\n  - key: user\n    rate_limit: { name: Queue, "
-                                           "unit: second, requests_per_unit: 1, algorithm: leaky_bucket }\n");
-  const Ended ended = run_sluice({"serve", "--policy", policy, "--store.redis.url", redis_.url()});
-  EXPECT_EQ(ended.exit_code, 1);
-  EXPECT_EQ(ended.output, "sluice: " + policy +
-                              ":4:17: error: algorithm: must be token_bucket or fixed_window in a policy that is kept "
-                              "in Redis\n");
+// Two daemons, one of which has the script's literal text, share each limit.
+TEST_F(DaemonOnRedis, EveryAlgorithmIsShared) {
+  const std::string policy = folder_.write("all.yaml", R"(
+domain: shop
+descriptors:
+  - key: leaky
+    rate_limit: { algorithm: leaky_bucket, period: 366d, requests_per_unit: 1, queue: 2 }
+  - key: fixed
+    rate_limit: { algorithm: fixed_window, align: first_hit, period: 366d, requests_per_unit: 3 }
+  - key: sliding
+    rate_limit: { algorithm: sliding_window, period: 366d, requests_per_unit: 3 }
+  - key: slots
+    rate_limit: { algorithm: sliding_window, period: 366d, slots: 8, requests_per_unit: 3 }
+  - key: log
+    rate_limit: { algorithm: sliding_log, period: 366d, requests_per_unit: 3 }
+)");
+  std::vector<std::string> literal = on(redis_);
+  literal.insert(literal.end(), {"--store.redis.script_style", "literal"});
+  Daemon one(policy, on(redis_));
+  Daemon two(policy, literal);
+  ASSERT_TRUE(one.ready() && two.ready() && becomes_ready(one) && becomes_ready(two));
+  HttpClient first(one.http());
+  HttpClient second(two.http());
+  for (const std::string key : {"leaky", "fixed", "sliding", "slots", "log"}) {
+    for (int i = 0; i < 5; ++i) {
+      const HttpAnswer answer = (i % 2 == 0 ? first : second).post("/v1/check", request_of(key, "42"));
+      EXPECT_EQ(answer.status, i < 3 ? 200 : 429) << key << ' ' << answer.body;
+      EXPECT_THAT(answer.body, HasSubstr(R"("source":"redis")")) << key;
+    }
+  }
 }
 
 }  // namespace

@@ -445,6 +445,62 @@ TEST_F(RedisAlgorithmsTest, AStoredTimeFarAheadIsCut) {
   }
 }
 
+// -- reported of others ---------------------------------------------------------------------------------------------
+
+TEST_F(RedisAlgorithmsTest, public_report_12) {
+  const CountedLimit limit = named("shop/g;sl", {.algorithm = Algorithm::sliding_log, .rate = 10, .period = 1min});
+  EXPECT_TRUE(ask_at(kNewYear, limit, 11).decision.retry_after.is_never());
+  EXPECT_EQ(server_->integer({"DBSIZE"}), 0);
+  EXPECT_TRUE(ask_at(kNewYear, limit, 10).admitted);
+}
+
+TEST_F(RedisAlgorithmsTest, public_report_13) {
+  const CountedLimit limit = named("shop/g;sl", {.algorithm = Algorithm::sliding_log, .rate = 10, .period = 1min});
+  EXPECT_TRUE(ask_at(kNewYear, limit, 8).admitted);
+  EXPECT_FALSE(ask_at(kNewYear, limit, 3).admitted);
+  EXPECT_TRUE(ask_at(kNewYear, limit, 2).admitted);
+}
+
+TEST_F(RedisAlgorithmsTest, public_report_19) {
+  const CountedLimit limit =
+      named("shop/l;lb", {.algorithm = Algorithm::leaky_bucket, .rate = 10, .period = 1min, .queue = 9});
+  EXPECT_TRUE(ask_at(kNewYear, limit, 10).admitted);
+  EXPECT_EQ(ask_at(kNewYear + 30'000'000, limit, 0).decision.remaining, 5U);
+}
+
+TEST_F(RedisAlgorithmsTest, public_report_25) {
+  const CountedLimit limit = named("shop/s;sw", {.algorithm = Algorithm::sliding_window, .rate = 1, .period = 10s});
+  EXPECT_TRUE(ask_at(kNewYear, limit).admitted);
+  EXPECT_FALSE(ask_at(kNewYear, limit).admitted);
+}
+
+TEST_F(RedisAlgorithmsTest, public_report_26) {
+  const CountedLimit limit = named("shop/s;sw", {.algorithm = Algorithm::sliding_window, .rate = 100, .period = 10s});
+  EXPECT_TRUE(ask_at(kNewYear, limit, 50).admitted);
+  EXPECT_TRUE(ask_at(kNewYear + 11'000'000, limit, 10).admitted);
+  EXPECT_EQ(ask_at(kNewYear + 11'000'000, limit, 0).decision.remaining, 45U);
+}
+
+TEST_F(RedisAlgorithmsTest, public_report_30) {
+  const CountedLimit limit = named("shop/g;sl", {.algorithm = Algorithm::sliding_log, .rate = 10, .period = 1min});
+  int admitted = 0;
+  for (int i = 0; i < 20; ++i) admitted += ask_at(kNewYear + 40 * i, limit).admitted ? 1 : 0;  // all in one ms
+  EXPECT_EQ(admitted, 10);
+  EXPECT_EQ(server_->integer({"ZCARD", key_of(limit)}), 11);
+}
+
+TEST_F(RedisAlgorithmsTest, public_report_33) {
+  const CountedLimit limit = named("shop/g;sl", {.algorithm = Algorithm::sliding_log, .rate = 10, .period = 1min});
+  for (int i = 0; i < 10; ++i) EXPECT_TRUE(ask_at(kNewYear + 2'000'000 * i, limit).admitted);
+  EXPECT_EQ(ask_at(kNewYear + 20'000'000, limit).decision.retry_after, Wait(40s));
+}
+
+TEST_F(RedisAlgorithmsTest, public_report_34) {
+  const CountedLimit limit = named("shop/g;sl", {.algorithm = Algorithm::sliding_log, .rate = 2, .period = 1min});
+  for (const std::int64_t at : {0, 10'000'000}) EXPECT_TRUE(ask_at(kNewYear + at, limit).admitted);
+  EXPECT_EQ(ask_at(kNewYear + 20'000'000, limit).decision.retry_after, Wait(40s));
+}
+
 // -- literal --------------------------------------------------------------------------------------------------------
 
 TEST_F(RedisAlgorithmsTest, TheLiteralStyleHasABoundOfKeys) {

@@ -81,6 +81,7 @@ bool KeyState::read_bucket(std::string_view value) {
   const std::uint64_t divisor = std::gcd(rate, period);
   const std::uint64_t c = rate / divisor;
   const std::uint64_t p = period / divisor;
+  if (is_deep && missing > static_cast<std::uint64_t>(kLongest)) return false;
   if (!is_deep && (part >= p || missing > burst + kMaxTokens || (missing == 0 && part > 0))) return false;
   const Uint128 parts = is_deep ? Uint128{missing} * c : Uint128{missing} * p - part;
   CompiledLimit::State state{

@@ -17,11 +17,11 @@ namespace sluice {
 
 /// How a Limiter is made. What is said of the daemon's settings of the same names (docs/configuration.md) holds here.
 struct LimiterOptions {
-  std::vector<std::string> policy_paths{};  ///< files and directories
-  std::string policy_text{};                ///< a policy file's text, in place of them
-  std::uint64_t memory_max_keys = 1'000'000;
-  std::string redis_url{};  ///< redis://… or unix://…; empty: the counters are in this process
-  std::string redis_prefix = "sluice:";
+  std::vector<std::string> policy_paths{};    ///< files and directories
+  std::string policy_text{};                  ///< a policy file's text, in place of them
+  std::uint64_t memory_max_keys = 1'000'000;  ///< most keys held in this process
+  std::string redis_url{};                    ///< redis://… or unix://…; empty: the counters are in this process
+  std::string redis_prefix = "sluice:";       ///< of every key in Redis
   std::chrono::nanoseconds redis_timeout = std::chrono::milliseconds(20);          ///< from 1 ms
   unsigned redis_failures = 5;                                                     ///< from 1
   std::chrono::nanoseconds redis_probe_interval = std::chrono::milliseconds(500);  ///< from 1 ms
@@ -31,10 +31,11 @@ struct LimiterOptions {
 
 /// What is asked: a domain of the policy and the descriptors of one request, which is charged all or nothing.
 struct LimiterRequest {
+  /// Key and value, in order.
   using Descriptor = std::vector<std::pair<std::string, std::string>>;
-  std::string domain;
-  std::vector<Descriptor> descriptors;
-  std::uint64_t cost = 1;  ///< 0 looks without taking; at most 10^15
+  std::string domain;                   ///< of the policy; not empty
+  std::vector<Descriptor> descriptors;  ///< at least one; all are charged or none
+  std::uint64_t cost = 1;               ///< 0 looks without taking; at most 10^15
 };
 
 /// What is told.
@@ -49,12 +50,12 @@ struct LimiterAnswer {
     deadline,  ///< the caller's own has passed
     stopped    ///< the limiter, or the wait, was ended
   };
-  Problem problem = Problem::none;
-  bool allowed = true;
-  bool known_domain = true;  ///< false: no policy has it, so nothing is limited
-  bool has_figures = true;   ///< false: the store failed and the policy's word stands (decision.source says which)
-  Decision decision{};       ///< the request's, all descriptors taken together
-  std::string limit{};       ///< name of the limit that decided; empty: none
+  Problem problem = Problem::none;  ///< why there is no decision; none: there is
+  bool allowed = true;              ///< may the request go on?
+  bool known_domain = true;         ///< false: no policy has it, so nothing is limited
+  bool has_figures = true;  ///< false: the store failed and the policy's word stands (decision.source says which)
+  Decision decision{};      ///< the request's, all descriptors taken together
+  std::string limit{};      ///< name of the limit that decided; empty: none
 };
 
 /// Thread-safe. In memory a check costs what the daemon's does, about a microsecond, on the calling thread; with Redis
@@ -63,6 +64,7 @@ struct LimiterAnswer {
 /// A Redis that fails never shows as an error: `on_store_failure` of the limits answers, within redis_timeout.
 class Limiter {
  public:
+  /// What `start` calls with the answer.
   using Done = std::function<void(LimiterAnswer answer)>;
   /// An unfinished check. Copies are the same one.
   class Pending;
@@ -95,6 +97,7 @@ class Limiter {
   std::shared_ptr<Impl> impl_;
 };
 
+/// An unfinished check, to be cancelled. Copies are the same one.
 class Limiter::Pending {
  public:
   Pending() = default;

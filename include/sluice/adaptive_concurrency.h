@@ -208,7 +208,7 @@ class SLUICE_API AdaptiveConcurrency {
   void forget_window() noexcept;
   void publish() noexcept;
 
-  struct State;
+  struct SLUICE_HIDDEN State;
 
   alignas(64) std::atomic<std::uint64_t> word_{0};
   static_assert(std::atomic<std::uint64_t>::is_always_lock_free);

@@ -98,7 +98,7 @@ class SLUICE_API Concurrency {
   Decision reset();
 
  private:
-  struct State;
+  struct SLUICE_HIDDEN State;
   std::unique_ptr<State> state_;
 };
 

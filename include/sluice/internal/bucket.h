@@ -188,7 +188,7 @@ class SLUICE_API Bucket {
         .reset_after = look.refill(look.missing)};
   }
 
-  struct Exact;
+  struct SLUICE_HIDDEN Exact;
   template <typename Change>
   Decision exact(std::int64_t now, Change change) noexcept;
   template <typename VerbKind, typename Change>

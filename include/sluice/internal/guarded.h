@@ -38,7 +38,7 @@ class SLUICE_API Guarded {
   [[nodiscard]] Time machine_now() const;
 
  private:
-  struct State;
+  struct SLUICE_HIDDEN State;
   template <typename Function>
   Decision change(Time now, Function function);
 

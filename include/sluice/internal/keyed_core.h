@@ -81,7 +81,8 @@ class SLUICE_API KeyedCore {
   [[nodiscard]] Time machine_now() const noexcept;
 
  private:
-  struct State;
+  struct SLUICE_HIDDEN State;
+  [[gnu::noinline]] Decision acquire_slowly(std::string_view key, std::uint64_t cost, Time now);
   std::unique_ptr<State> state_;
 };
 

@@ -45,7 +45,7 @@ class SLUICE_API WarmingBucket {
   Decision set_limit(const Numbers& numbers, std::int64_t now);
 
  private:
-  struct State;
+  struct SLUICE_HIDDEN State;
   std::unique_ptr<State> state_;
 };
 

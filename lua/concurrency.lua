@@ -12,14 +12,17 @@ limit = rate
 local function tell(key, cost, fits)
   local leases = more[key]
   if fits then
-    leases.new[#leases.new + 1] = cost
+    leases.new[#leases.new + 1], leases.asked = cost, nil
+  elseif cost <= rate and cost - free[key] == leases.asked then
+    answer[key + 2] = answer[key + 2] .. leases.told
   elseif cost <= rate then
-    local missing, mine, from, time = cost - free[key], leases.moment + ttl, 0, nil
+    local missing, mine, from, size, time = cost - free[key], leases.moment + ttl, 0, 2, nil
+    leases.asked = missing
     local own = 0
     for k = 1, #leases.new do own = own + leases.new[k] end
     while not time do
       local some = redis.call('ZRANGEBYSCORE', KEYS[key], leases.moment + leases.lead + 1, '+inf', 'WITHSCORES',
-        'LIMIT', from, '64')
+        'LIMIT', from, size)
       for k = 1, #some, 2 do
         local ends = some[k + 1] - leases.lead
         if ends >= mine and own > 0 then
@@ -30,10 +33,11 @@ local function tell(key, cost, fits)
         missing = missing - weight
         if missing <= 0 then time = ends break end
       end
-      if #some < 128 then time = time or mine end
-      from = from + 64
+      if #some < 2 * size then time = time or mine end
+      from, size = from + size, 64
     end
-    answer[key + 2] = answer[key + 2] .. pack('<I7', time)
+    leases.told = pack('<I7', time)
+    answer[key + 2] = answer[key + 2] .. leases.told
   end
 end
 watch = watch or {}

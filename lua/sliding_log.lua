@@ -25,14 +25,18 @@ find_entry = find
 local function tell(key, cost, fits)
   if fits or cost > rate then return end
   local log, excess = more[key], cost - free[key]
-  local time = log.moment
-  if excess <= log.cost then
-    time = log.at
-  elseif excess <= log.used and not log.cut then
-    local _, entry = find(key, excess)
-    time = unpack('<I7', entry)
+  -- Most of those that are denied ask for as much as the one before.
+  if excess ~= log.asked then
+    local time = log.moment
+    if excess <= log.cost then
+      time = log.at
+    elseif excess <= log.used and not log.cut then
+      local _, entry = find(key, excess)
+      time = unpack('<I7', entry)
+    end
+    log.asked, log.told = excess, pack('<I7', time)
   end
-  answer[key + 2] = answer[key + 2] .. pack('<I7', time)
+  answer[key + 2] = answer[key + 2] .. log.told
 end
 watch = watch or {}
 for i = first, last do

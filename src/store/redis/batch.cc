@@ -36,7 +36,7 @@ void Batch::forget_keys(std::size_t from) {
   while (keys_.size() > from) {
     table_[slot_of(keys_.back().hash, name(keys_.back()))] = kFree;
     names_.resize(keys_.back().name_begin);
-    state_bytes_ -= keys_.back().limit->state_bytes();
+    weight_ -= keys_.back().limit->weight();
     keys_.pop_back();
   }
 }
@@ -66,13 +66,12 @@ bool Batch::add(Check& check, Limits limits, std::string_view prefix, Time calle
       keys_.push_back(
           {.name_begin = name_begin, .name_size = key_name.size(), .hash = hash, .limit = limits[i], .caller = caller});
       table_[slot] = static_cast<std::uint16_t>(keys_.size());
-      state_bytes_ += limits[i]->state_bytes();
+      weight_ += limits[i]->weight();
     }
     charges_.push_back(
         {.key = static_cast<std::uint32_t>(index), .enforcement = charge.enforcement, .cost = charge.cost});
   }
-  const std::size_t bytes =
-      names_.size() + state_bytes_ + kBytesOfKey * keys_.size() + kBytesOfCharge * charges_.size();
+  const std::size_t bytes = names_.size() + weight_ + kBytesOfKey * keys_.size() + kBytesOfCharge * charges_.size();
   if (!is_first && (keys_.size() > kMostKeys || bytes > kMostBytes)) fits = false;
   if (!fits) {
     charges_.resize(charges_before);
@@ -131,7 +130,7 @@ std::size_t Batch::prepare() {
 
 void Batch::clear() {
   names_.clear();
-  state_bytes_ = 0;
+  weight_ = 0;
   keys_.clear();
   charges_.clear();
   requests_.clear();

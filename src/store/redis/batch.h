@@ -92,7 +92,7 @@ class Batch {
   void forget_keys(std::size_t from);
 
   std::string names_;
-  std::size_t state_bytes_ = 0;  ///< of all keys
+  std::size_t weight_ = 0;  ///< of all keys
   std::vector<Key> keys_;
   std::vector<Charge> charges_;
   std::vector<Request> requests_;

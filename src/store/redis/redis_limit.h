@@ -33,10 +33,8 @@ class RedisLimit {
   [[nodiscard]] std::string_view head() const { return head_; }
   /// Set for calendar windows.
   [[nodiscard]] const algorithm::CalendarWindows* calendar() const { return calendar_.get(); }
-  /// Bytes that a call and its answer have for each key of this limit, beyond a few tens.
-  [[nodiscard]] std::size_t state_bytes() const {
-    return numbers_.algorithm == Algorithm::sliding_window ? 7 * std::size_t{numbers_.slots} : 0;
-  }
+  /// How much a key of this limit weighs in a call beyond others, as bytes: by what is moved, or the time it takes.
+  [[nodiscard]] std::size_t weight() const;
 
   /// Appends the script's argument for this limit. `caller` is used for calendars only: it tells which windows to send.
   void append_argument(std::string& out, Time caller) const;

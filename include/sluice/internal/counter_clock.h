@@ -69,16 +69,16 @@ class SLUICE_API CounterClock {
   [[nodiscard]] static Pair pair() noexcept;
   void publish(const Pair& begin, std::uint64_t rate, std::uint64_t length) noexcept;
 
-  std::atomic<std::uint64_t> generation_{0};  // its line, lines_[generation % 2], is in use
   std::array<Line, 2> lines_{};
-  std::atomic<bool> off_{false};  // the steady clock is read, no earlier than floor_
-  std::int64_t floor_ = INT64_MIN;
-  std::atomic<bool> comparing_{false};
-  // What follows belongs to the thread that compares.
-  bool asked_ = false;
-  int odd_ = 0;
-  Pair last_{};
+  std::atomic<std::uint64_t> generation_{0};  // its line, lines_[generation % 2], is in use
+  std::int64_t floor_ = INT64_MIN;            // written before off_ is set
+  // rate_ to odd_, and asked_, belong to the thread that compares.
   std::uint64_t rate_ = 0;  // 0: not known yet
+  Pair last_{};
+  int odd_ = 0;
+  std::atomic<bool> off_{false};  // the steady clock is read, no earlier than floor_
+  std::atomic<bool> comparing_{false};
+  bool asked_ = false;
 };
 
 #ifdef __x86_64__

@@ -5,7 +5,6 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <stop_token>
 #include <string>
 #include <thread>
@@ -107,6 +106,7 @@ TEST_F(KeyedWaitTest, ReservationsGiveBackAsThoseOfOneBucket) {
 
 TEST_F(KeyedWaitTest, ThreadsWaitAndStop) {
   std::vector<std::jthread> threads;
+  threads.reserve(4);
   std::atomic<int> granted{0};
   for (int i = 0; i < 4; ++i) {
     const std::string key = i % 2 == 0 ? "even" : "odd";
@@ -140,6 +140,7 @@ TEST_F(KeyedWaitTest, ManyThreadsAtManyKeys) {
   const auto begin = std::chrono::steady_clock::now();
   {
     std::vector<std::jthread> threads;
+    threads.reserve(4);
     for (unsigned t = 0; t < 4; ++t) {
       threads.emplace_back([&, t] {
         for (unsigned i = 0; i < 300; ++i) {

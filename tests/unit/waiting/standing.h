@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 
 #include "sluice/deadline.h"
 #include "sluice/internal/waits.h"
@@ -14,18 +13,23 @@ namespace sluice {
 class Standing final : public internal::Waiter {
  public:
   void lead(std::int64_t /*ready*/) noexcept override {}
-  void finish(const WaitResult& result) noexcept override { result_ = result; }
+  void finish(const WaitResult& result) noexcept override {
+    done_ = true;
+    result_ = result;
+  }
 
-  [[nodiscard]] bool done() const { return result_.has_value(); }
-  [[nodiscard]] const WaitResult& result() const { return *result_; }
-  [[nodiscard]] bool granted() const { return done() && result_->outcome == WaitOutcome::granted; }
+  [[nodiscard]] bool done() const { return done_; }
+  /// Precondition: done().
+  [[nodiscard]] const WaitResult& result() const { return result_; }
+  [[nodiscard]] bool granted() const { return done_ && result_.outcome == WaitOutcome::granted; }
 
   template <typename Limiter>
   Standing& join(Limiter& limiter, std::uint64_t cost = 1, const Deadline& deadline = {}) {
     return join_line(internal_waits_of(limiter), cost, deadline);
   }
   Standing& join_line(internal::Waits& line, std::uint64_t cost, const Deadline& deadline) {
-    result_ = line.enqueue(*this, cost, deadline);
+    done_ = false;
+    if (const auto at_once = line.enqueue(*this, cost, deadline)) finish(*at_once);
     return *this;
   }
   template <typename Limiter>
@@ -34,7 +38,8 @@ class Standing final : public internal::Waiter {
   }
 
  private:
-  std::optional<WaitResult> result_;
+  bool done_ = false;
+  WaitResult result_;
 };
 
 }  // namespace sluice

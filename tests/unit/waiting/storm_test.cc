@@ -7,7 +7,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <random>
 #include <stop_token>
 #include <thread>
@@ -36,8 +35,8 @@ TEST(WaitingStorm, AStopAtAnyMomentTakesAllOrNothing) {
     bucket.reset();
     bucket.try_acquire(3);
     std::atomic<bool> begun{false};
-    std::optional<WaitResult> first;
-    std::optional<WaitResult> second;
+    WaitResult first;
+    WaitResult second;
     std::jthread one([&](std::stop_token stop) {
       begun = true;
       first = bucket.wait(2, {}, std::move(stop));
@@ -52,11 +51,11 @@ TEST(WaitingStorm, AStopAtAnyMomentTakesAllOrNothing) {
     clock.advance(1h);
     two.join();
     // An hour's token each: those granted are gone, all else is there.
-    const std::uint64_t used = 3 + (*first ? 2U : 0U) + (*second ? 1U : 0U);
+    const std::uint64_t used = 3 + (first ? 2U : 0U) + (second ? 1U : 0U);
     const std::chrono::nanoseconds left = bucket.peek(0).reset_after.value();
     EXPECT_EQ(left, used > 3 ? std::chrono::hours(used - 3) : 0h) << round;
-    if (!*first) {
-      EXPECT_EQ(first->outcome, WaitOutcome::stopped);
+    if (!first) {
+      EXPECT_EQ(first.outcome, WaitOutcome::stopped);
       ++stopped;
     }
     if (::testing::Test::HasFailure()) return;
@@ -73,6 +72,7 @@ TEST(WaitingStorm, ThreadsThatWaitStopAndChangeTheLimitStayWithinTheBound) {
   const auto begin = std::chrono::steady_clock::now();
   {
     std::vector<std::jthread> threads;
+    threads.reserve(stops.size());
     for (unsigned t = 0; t < stops.size(); ++t) {
       threads.emplace_back([&, t] {
         Random random(t);
@@ -106,11 +106,12 @@ TEST(WaitingStorm, ALeakyBucketNeverGrantsASlotTwice) {
   std::stop_source stop;
   {
     std::vector<std::jthread> threads;
-    for (unsigned t = 0; t < slots.size(); ++t) {
-      threads.emplace_back([&, t] {
+    threads.reserve(slots.size());
+    for (auto& own : slots) {
+      threads.emplace_back([&] {
         for (int i = 0; i < 300; ++i) {
           const WaitResult result = queue.wait(1, {}, i % 3 == 0 ? stop.get_token() : std::stop_token());
-          if (result) slots[t].push_back(result.ready_at);
+          if (result) own.push_back(result.ready_at);
         }
       });
     }

@@ -5,7 +5,6 @@
 #include <chrono>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <stop_token>
 #include <thread>
 #include <utility>
@@ -179,6 +178,7 @@ TEST_F(WaitTest, ThreadsWaitByTheClockOfTheLimiter) {
   ASSERT_TRUE(bucket.try_acquire().allowed);
   std::atomic<int> granted{0};
   std::vector<std::jthread> threads;
+  threads.reserve(3);
   for (int i = 0; i < 3; ++i) {
     threads.emplace_back([&] {
       if (bucket.wait()) ++granted;
@@ -193,12 +193,12 @@ TEST_F(WaitTest, ThreadsWaitByTheClockOfTheLimiter) {
 TEST_F(WaitTest, AStopRequestEndsAWait) {
   TokenBucket bucket({.rate = 1, .period = 1h, .burst = 1}, &clock_);
   ASSERT_TRUE(bucket.try_acquire().allowed);
-  std::optional<WaitResult> result;
+  WaitResult result;
   std::jthread thread([&](std::stop_token stop) { result = bucket.wait(1, {}, std::move(stop)); });
   while (bucket.peek(0).reset_after < Wait(2h)) std::this_thread::yield();
   thread.request_stop();
   thread.join();
-  EXPECT_EQ(result->outcome, WaitOutcome::stopped);
+  EXPECT_EQ(result.outcome, WaitOutcome::stopped);
   EXPECT_EQ(bucket.peek(0).reset_after, Wait(1h));
   std::stop_source stopped;
   stopped.request_stop();

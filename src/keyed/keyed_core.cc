@@ -78,7 +78,7 @@ std::int64_t nanoseconds_now() {
 struct KeyedCore::State final : keyed::Store {
   State(const Limit& of, std::uint64_t max_keys)
       : algorithm(of.algorithm),
-        table(checked(max_keys), book),
+        table(checked(max_keys), book, store::memory::HugePages::when_full),
         lines(*this,
               algorithm == Algorithm::leaky_bucket ? waiting::Queue::Order::slots : waiting::Queue::Order::tokens) {
     add(of, compiled(of), 0);

@@ -32,7 +32,7 @@ Decision without_figures(const CountedLimit& limit) {
 
 }  // namespace
 
-MemoryStore::MemoryStore(std::uint64_t max_keys) : table_(max_keys, book_) {}
+MemoryStore::MemoryStore(std::uint64_t max_keys) : table_(max_keys, book_, memory::HugePages::at_once) {}
 
 MemoryStore::~MemoryStore() = default;
 

@@ -16,7 +16,7 @@ constexpr std::size_t kLeastForHugePages = 4 * kHugePage;
 
 }  // namespace
 
-SlotArena::SlotArena(std::uint32_t shards, std::uint32_t rows_per_shard, std::size_t row_bytes)
+SlotArena::SlotArena(std::uint32_t shards, std::uint32_t rows_per_shard, std::size_t row_bytes, HugePages huge_pages)
     : shards_(shards), row_bytes_(row_bytes) {
   const std::size_t size = std::size_t{rows_per_shard} * shards * row_bytes;
   const bool huge = size >= kLeastForHugePages;
@@ -29,10 +29,18 @@ SlotArena::SlotArena(std::uint32_t shards, std::uint32_t rows_per_shard, std::si
   void* aligned = mapping_;
   std::size_t space = mapping_size_;
   base_ = static_cast<std::byte*>(std::align(block_, blocks * block_, aligned, space));
-  if (huge) ::madvise(base_, blocks * block_, MADV_HUGEPAGE);  // a wish: without it there are small pages
+  if (!huge) return;
+  // All of these are wishes: without them it is slower.
+  const bool at_once = huge_pages == HugePages::at_once;
+  ::madvise(base_, blocks * block_, at_once ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+  if (!at_once) joined_at_ = static_cast<std::uint32_t>(block_ / row_bytes_);
 }
 
 SlotArena::~SlotArena() { ::munmap(mapping_, mapping_size_); }
+
+void SlotArena::ask_for_huge_pages(std::size_t block, bool wanted) const noexcept {
+  ::madvise(base_ + block * block_, block_, wanted ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+}
 
 void SlotArena::take(std::uint32_t shard, std::uint32_t from_row, std::uint32_t to_row) noexcept {
   const std::scoped_lock lock(lock_);
@@ -40,6 +48,7 @@ void SlotArena::take(std::uint32_t shard, std::uint32_t from_row, std::uint32_t 
     const Blocks blocks = blocks_of(shard, row);
     for (std::size_t block = blocks.first; block <= blocks.last; ++block) {
       if (rows_in_use_[block]++ == 0) blocks_in_use_.fetch_add(1, std::memory_order_relaxed);
+      if (rows_in_use_[block] == joined_at_) ask_for_huge_pages(block, true);
     }
   }
 }
@@ -52,6 +61,7 @@ void SlotArena::give_up(std::uint32_t shard, std::uint32_t from_row, std::uint32
       if (--rows_in_use_[block] != 0) continue;
       blocks_in_use_.fetch_sub(1, std::memory_order_relaxed);
       ::madvise(base_ + block * block_, block_, MADV_DONTNEED);
+      if (joined_at_ != 0) ask_for_huge_pages(block, false);
     }
   }
 }

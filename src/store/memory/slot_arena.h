@@ -32,6 +32,15 @@ class Slots {
   std::size_t row_distance_ = 0;  // between a shard's rows
 };
 
+/// When an arena of some MB asks for huge pages.
+enum class HugePages : bool {
+  /// When memory is first touched. The fastest from then on, but that one call waits for each 2 MB to be made, and one
+  /// that grows a shard touches many of them.
+  at_once,
+  /// When all of a block is in use: memory comes in small pages, and the system joins them later on, by itself.
+  when_full
+};
+
 /// One range of address space for all shards: the first row of each, then the second row of each, and so on. As shards
 /// grow alike, what is in use is dense however small each shard is, and so may lie in huge pages: where page walks are
 /// slow (in virtual machines), they cost as much as the cache miss itself.
@@ -40,7 +49,8 @@ class Slots {
 class SlotArena {
  public:
   /// `rows_per_shard` rows of `row_bytes`. Throws std::bad_alloc when there is no address space for it.
-  SlotArena(std::uint32_t shards, std::uint32_t rows_per_shard, std::size_t row_bytes);
+  SlotArena(std::uint32_t shards, std::uint32_t rows_per_shard, std::size_t row_bytes,
+            HugePages huge_pages = HugePages::at_once);
   ~SlotArena();
   SlotArena(const SlotArena&) = delete;
   SlotArena& operator=(const SlotArena&) = delete;
@@ -76,8 +86,11 @@ class SlotArena {
     return {begin / block_, (begin + row_bytes_ - 1) / block_};
   }
 
+  void ask_for_huge_pages(std::size_t block, bool wanted) const noexcept;
+
   std::uint32_t shards_;
   std::size_t row_bytes_;
+  std::uint32_t joined_at_ = 0;  // rows in use in a block at which huge pages are asked for; 0: never
   std::size_t block_;
   std::byte* base_ = nullptr;
   void* mapping_ = nullptr;

@@ -45,13 +45,13 @@ class Table {
   /// `max_keys` 1 … kMostKeys: below 2 × kKeysPerShard there is one shard, and the bound is exact; else a shard may be
   /// full when 19/20 of them are there. `book` is kept by the caller. Throws std::bad_alloc when there is no address
   /// space (1.6 records a key).
-  Table(std::uint64_t max_keys, const typename Record::Book& book) {
+  Table(std::uint64_t max_keys, const typename Record::Book& book, HugePages huge_pages) {
     assert(max_keys >= 1 && max_keys <= kMostKeys);
     const auto shards =
         static_cast<std::uint32_t>(std::bit_floor(std::max<std::uint64_t>(1, max_keys / kKeysPerShard)));
     const auto capacity = static_cast<std::uint32_t>(max_keys / shards);
     arena_ = std::make_unique<SlotArena>(shards, SlotArena::rows_for<Record>(Shards::most_slots(capacity)),
-                                         Slots<Record>::kRowBytes);
+                                         Slots<Record>::kRowBytes, huge_pages);
     shards_ = std::make_unique<Shards[]>(shards);
     shard_mask_ = shards - 1;
     for (std::uint32_t i = 0; i < shards; ++i) {

@@ -46,8 +46,8 @@ void append_call(std::string& out, const Batch& batch, CallKind kind) {
   append_bulk(out, scratch);
   for (const std::uint32_t index : batch.places()) append_bulk(out, batch.name(batch.keys()[index]));
   scratch.clear();
-  scratch += static_cast<char>(batch.is_verb() ? static_cast<unsigned>(batch.requests().front().verb->kind)
-                                               : static_cast<unsigned>(kind));
+  const std::optional<Verb> verb = batch.requests().empty() ? std::nullopt : batch.requests().front().verb;
+  scratch += verb ? static_cast<char>(verb->kind) : static_cast<char>(kind);
   append_packed<2>(scratch, batch.sent_limits());
   std::uint64_t in_a_row = 0;
   for (const std::uint32_t index : batch.places()) {
@@ -123,7 +123,7 @@ bool AnswerReader::judge(Batch& batch, Batch::Request& request, char verdict) {
     request.failure = held_[charge.key].failure;
     return verdict == 'x';
   }
-  if (request.verb) return read_verb(batch, request, verdict);
+  if (request.verb) return read_verb(batch, request, *request.verb, verdict);
   verdicts_.resize(charges.size());
   Admission admission;
   for (std::size_t i = 0; i < charges.size(); ++i) {
@@ -156,9 +156,9 @@ bool AnswerReader::judge(Batch& batch, Batch::Request& request, char verdict) {
 }
 
 // The script answers the state after a verb, so the figures are those of a check of cost 0.
-bool AnswerReader::read_verb(Batch& batch, Batch::Request& request, char verdict) {
+bool AnswerReader::read_verb(const Batch& batch, const Batch::Request& request, const Verb& verb, char verdict) {
   const bool is_done = verdict == '1';
-  if (!is_done && (verdict != '0' || request.verb->kind != Verb::Kind::release)) return false;
+  if (!is_done && (verdict != '0' || verb.kind != Verb::Kind::release)) return false;
   if (request.check == nullptr) return true;
   KeyState& state = held_[batch.charges(request).front().key].state;
   request.check->decisions[0] = state.decision(state.judge(0));

@@ -46,7 +46,7 @@ class AnswerReader {
   };
   [[nodiscard]] Failure read_states(const redisReply& reply, const Batch& batch, const BadKey& bad_key);
   [[nodiscard]] bool judge(Batch& batch, Batch::Request& request, char verdict);
-  [[nodiscard]] bool read_verb(Batch& batch, Batch::Request& request, char verdict);
+  [[nodiscard]] bool read_verb(const Batch& batch, const Batch::Request& request, const Verb& verb, char verdict);
   std::int64_t trusted_lead_;
   std::int64_t now_ = 0;
   std::vector<Held> held_;  ///< by key

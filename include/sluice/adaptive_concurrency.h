@@ -195,6 +195,8 @@ class SLUICE_API AdaptiveConcurrency {
         .allowed = allowed, .limit = limit, .remaining = in_flight < limit ? limit - in_flight : 0, .retry_after = {}};
     const std::int64_t rtt = short_rtt_.load(std::memory_order_relaxed);
     if (in_flight != 0) decision.reset_after = Wait(std::chrono::nanoseconds(rtt));
+    // A denial means that at least the limit, so at least one call, is in flight.
+    // NOLINTNEXTLINE(clang-analyzer-core.DivideZero)
     if (!allowed) decision.retry_after = Wait(std::chrono::nanoseconds(rtt / static_cast<std::int64_t>(in_flight) + 1));
     return decision;
   }

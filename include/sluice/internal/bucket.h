@@ -37,6 +37,7 @@ namespace sluice::internal {
 // Whatever doesn't fit the word (a bucket or a debt of more than 2^56 parts, a clock that ran out of bits, new numbers)
 // goes through exact(), under a mutex: it answers by the algorithms in src/algorithm and, where it can, writes the word
 // anew.
+// NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): the word is alone in its cache line
 class SLUICE_API Bucket {
  public:
   enum class Kind : std::uint8_t { tokens, queue };

@@ -40,6 +40,7 @@ class Cell {
   template <typename A>
   friend void write_back(const A& algorithm, Cell& cell, typename A::State& own);
   friend class CompiledLimit;
+  friend class NarrowBucket;
 
   // Times lie within 2^62 of 0, so one of them is never 0 here.
   Cell(std::uint64_t word, std::int64_t last) noexcept : first_(word), second_(ticks_between(kBeforeAll, last) << 1U) {}

@@ -17,6 +17,7 @@
 #include "algorithm/fixed_window.h"
 #include "algorithm/leaky_bucket.h"
 #include "algorithm/limit_check.h"
+#include "algorithm/narrow_bucket.h"
 #include "algorithm/sliding_log.h"
 #include "algorithm/sliding_window.h"
 #include "algorithm/ticks.h"
@@ -167,6 +168,14 @@ class CompiledLimit {
     if (const auto* tokens = std::get_if<TokenBucket>(&algorithm_)) return tokens;
     const auto* leaky = std::get_if<LeakyBucket>(&algorithm_);
     return leaky != nullptr ? &leaky->slots() : nullptr;
+  }
+
+  /// The same numbers for quick decisions about cells; of other algorithms, or in other ticks, it makes none.
+  [[nodiscard]] NarrowBucket narrow_bucket() const noexcept {
+    if (tick_ != Tick::nanosecond) return {};
+    if (const auto* tokens = std::get_if<TokenBucket>(&algorithm_)) return NarrowBucket(*tokens);
+    const auto* leaky = std::get_if<LeakyBucket>(&algorithm_);
+    return leaky != nullptr ? NarrowBucket(*leaky) : NarrowBucket();
   }
 
   /// Gives up what a cell of these numbers owns; it is as never seen then.

@@ -1,10 +1,9 @@
 #include "store/memory/key_hash.h"
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #include <cstring>
 #include <random>
+
+#include "store/memory/key_hash_inline.h"
 
 namespace sluice::store::memory {
 
@@ -35,11 +34,6 @@ KeyDigest KeyHash::digest(std::string_view key) const noexcept {
   return {hash.low64, hash.high64};
 }
 
-KeyHash::Spot KeyHash::spot(std::string_view key) const noexcept {
-  if (key.size() <= ShortKey::kLongestPlain) return {operator()(0, key), ShortKey(key)};
-  const KeyDigest whole = digest(key);
-  // The place uses the lower 43 bits of `low` at most; the key keeps its upper 24, and all of `high`.
-  return {whole.low, ShortKey(KeyDigest{whole.high, whole.low >> 40U})};
-}
+KeyHash::Spot KeyHash::spot(std::string_view key) const noexcept { return Spot(quick_spot(key)); }
 
 }  // namespace sluice::store::memory

@@ -27,6 +27,14 @@ class KeyHash {
     ShortKey key;
   };
   [[nodiscard]] Spot spot(std::string_view key) const noexcept;
+  /// The same in registers, and inlined (include key_hash_inline.h), but for keys of more than kQuick bytes.
+  static constexpr std::size_t kQuick = 128;
+  struct QuickSpot {
+    std::uint64_t place = 0;
+    ShortKey::Words key;
+    explicit operator Spot() const noexcept { return {place, ShortKey(key)}; }
+  };
+  [[nodiscard]] inline QuickSpot quick_spot(std::string_view key) const noexcept;
 
  private:
   static constexpr std::size_t kSecretSize = 192;
@@ -37,6 +45,9 @@ class KeyHash {
   };
   static const Secrets& process_secrets();
   [[nodiscard]] KeyDigest digest(std::string_view key) const noexcept;
+  [[nodiscard]] static inline QuickSpot spot_of(const KeyDigest& whole) noexcept;
+  [[nodiscard]] inline std::uint64_t place_of(const ShortKey::Words& plain) const noexcept;
+  [[nodiscard]] inline KeyDigest quick_digest(std::string_view key) const noexcept;
   const Secrets& secrets_;
 };
 

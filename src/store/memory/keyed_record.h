@@ -7,6 +7,7 @@
 
 #include "algorithm/cell.h"
 #include "algorithm/compiled_limit.h"
+#include "algorithm/narrow_bucket.h"
 #include "store/memory/slot_key.h"
 
 namespace sluice::store::memory {
@@ -15,6 +16,7 @@ namespace sluice::store::memory {
 struct Generation {
   algorithm::CompiledLimit compiled;
   std::uint32_t index = 0;
+  algorithm::NarrowBucket bucket = compiled.narrow_bucket();
 };
 
 /// 32 bytes, two to a cache line; bytes of zero are an empty slot. See Shard for what it must be able to do.
@@ -42,6 +44,9 @@ struct KeyedRecord {
   /// Makes the slot empty, without giving up what it holds.
   void make_empty() noexcept { key = ShortKey(); }
   [[nodiscard]] bool is_of(const Generation& /*numbers*/, const ShortKey& other) const noexcept {
+    return key.is_same(other);
+  }
+  [[nodiscard]] bool is_of(const Generation& /*numbers*/, const ShortKey::Words& other) const noexcept {
     return key.is_same(other);
   }
   [[nodiscard]] bool is_made_by(const Generation& numbers) const noexcept { return key.owners_bits() == numbers.index; }

@@ -58,6 +58,7 @@ class alignas(64) Shard {
             std::uint32_t seed) noexcept;
 
   void lock() { lock_.lock(); }
+  [[nodiscard]] bool try_lock() { return lock_.try_lock(); }
   void unlock() { lock_.unlock(); }
 
   /// Brings near where a hash would be. Needs no lock: it is a hint.
@@ -69,7 +70,8 @@ class alignas(64) Shard {
   }
 
   /// The slot of a key (of the limit that the numbers are of), or kNone. `hash` is that of both.
-  [[nodiscard]] std::uint32_t find(std::uint32_t hash, const Numbers& numbers, const Key& key) const noexcept {
+  template <typename AnyKey>
+  [[nodiscard]] std::uint32_t find(std::uint32_t hash, const Numbers& numbers, const AnyKey& key) const noexcept {
     for (std::uint32_t slot = home_of(hash, slots());; ++slot) {
       const Record& record = slots_[slot];
       if (record.is_empty() || record.hash > hash) return kNone;
@@ -77,6 +79,32 @@ class alignas(64) Shard {
     }
   }
   [[nodiscard]] Record& operator[](std::uint32_t slot) noexcept { return slots_[slot]; }
+
+  /// Where a hash's records begin, for find_from(). Needs no lock.
+  struct Home {
+    Record* first = nullptr;
+    std::uint32_t left_in_row = 0;
+    std::uint32_t slots = 0;
+  };
+  [[nodiscard]] Home home(std::uint32_t hash) const noexcept {
+    const std::uint32_t all = slots();
+    const std::uint32_t slot = home_of(hash, all);
+    return {&slots_[slot], Slots<Record>::kRow - slot % Slots<Record>::kRow, all};
+  }
+  /// A key's record, or null. Null, too, when `home`, asked for before the lock, no longer is that of `hash`. Shorter
+  /// than find(), to be inlined. `key` may be of any type that Record knows.
+  template <typename AnyKey>
+  [[nodiscard]] Record* find_from(const Home& home, std::uint32_t hash, const Numbers& numbers,
+                                  const AnyKey& key) const noexcept {
+    if (slots() != home.slots) return nullptr;
+    const Record* const end = home.first + home.left_in_row;
+    for (Record* record = home.first; record != end; ++record) {
+      if (record->hash == hash && record->is_of(numbers, key)) return record;
+      if (record->is_empty() || record->hash > hash) return nullptr;
+    }
+    const std::uint32_t slot = find(hash, numbers, key);
+    return slot != kNone ? &slots_[slot] : nullptr;
+  }
   /// Turns a record's cell into one of `numbers`, if it was made by others. Throws std::bad_alloc and changes nothing
   /// when there is no memory for it.
   void bring_up_to_date(std::uint32_t slot, const Numbers& numbers, std::int64_t instant) {

@@ -42,20 +42,36 @@ class SlotKey {
 };
 
 /// 12 bytes that stand for a key where space counts: up to 11 bytes the key itself, longer ones 88 bits of a digest, to
-/// which the place in the table adds the rest. Four bits are left for the owner of the slot. Zeros are no key. A value.
+/// which the place in the table adds the rest. Four bits are left for the owner of the slot. Zeros are no key. A value,
+/// made and compared in registers.
 class ShortKey {
  public:
   static constexpr std::size_t kLongestPlain = 11;
 
   ShortKey() = default;
+  /// A key as two words, to be kept in registers.
+  struct Words {
+    std::uint64_t tail = 0;
+    std::uint32_t head = 0;
+  };
+  explicit ShortKey(const Words& words) noexcept : head_(words.head) {
+    std::memcpy(tail_.data(), &words.tail, sizeof words.tail);
+  }
   /// Precondition: no longer than kLongestPlain.
-  explicit ShortKey(std::string_view key) noexcept : ShortKey(key.data(), key.size(), key.size() + 1) {}
-  explicit ShortKey(const KeyDigest& digest) noexcept : ShortKey(&digest, kLongestPlain, kIsDigest) {}
+  [[nodiscard]] static Words words(std::string_view key) noexcept {
+    const std::uint32_t last = key.size() < 8 ? 0 : last_four(key) & ~kOwn;
+    return {first_eight(key), last | static_cast<std::uint32_t>(key.size() + 1)};
+  }
+  /// The lower 24 bits of `high` count, and all of `low`.
+  [[nodiscard]] static Words words(const KeyDigest& digest) noexcept {
+    return {digest.low, static_cast<std::uint32_t>(digest.high) << 8U | kIsDigest};
+  }
 
   [[nodiscard]] bool is_none() const noexcept { return (head_ & kKind) == 0; }
   /// Is it the same key, whatever the owner's bits?
-  [[nodiscard]] bool is_same(const ShortKey& other) const noexcept {
-    return tail() == other.tail() && ((head_ ^ other.head_) & ~kOwners) == 0;
+  [[nodiscard]] bool is_same(const ShortKey& other) const noexcept { return is_same(Words{other.tail(), other.head_}); }
+  [[nodiscard]] bool is_same(const Words& other) const noexcept {
+    return tail() == other.tail && ((head_ ^ other.head) & ~kOwners) == 0;
   }
   [[nodiscard]] std::uint32_t owners_bits() const noexcept { return (head_ & kOwners) >> 4U; }
   void set_owners_bits(std::uint32_t bits) noexcept { head_ = (head_ & ~kOwners) | bits << 4U; }
@@ -63,14 +79,28 @@ class ShortKey {
  private:
   static constexpr std::uint32_t kKind = 0x0F;
   static constexpr std::uint32_t kOwners = 0xF0;
+  static constexpr std::uint32_t kOwn = 0xFF;  // the bits that are not the key's
   static constexpr std::uint32_t kIsDigest = 0x0F;
 
-  ShortKey(const void* bytes, std::size_t size, std::size_t kind) noexcept {
-    std::array<char, kLongestPlain + 1> padded{};
-    if (size > 0) std::memcpy(&padded[1], bytes, size);
-    std::memcpy(&head_, padded.data(), sizeof head_);
-    std::memcpy(tail_.data(), &padded[4], sizeof tail_);
-    head_ |= static_cast<std::uint32_t>(kind);  // the first byte, on little-endian machines
+  template <typename Word>
+  static Word load(const char* from) noexcept {
+    Word word = 0;
+    std::memcpy(&word, from, sizeof word);
+    return word;
+  }
+  // Of a key of known length, all its bytes up to eight, some of them twice.
+  static std::uint64_t first_eight(std::string_view key) noexcept {
+    const char* const begin = key.data();
+    const std::size_t size = key.size();
+    if (size >= 8) return load<std::uint64_t>(begin);
+    if (size >= 4) return std::uint64_t{load<std::uint32_t>(begin + size - 4)} << 32U | load<std::uint32_t>(begin);
+    if (size == 0) return 0;
+    const auto byte = [&](std::size_t i) { return std::uint64_t{static_cast<unsigned char>(begin[i])}; };
+    return byte(0) | byte(size / 2) << 8U | byte(size - 1) << 16U;
+  }
+  // Of a key of eight bytes or more. The upper three are those behind the eighth, of one of eleven.
+  static std::uint32_t last_four(std::string_view key) noexcept {
+    return load<std::uint32_t>(key.data() + key.size() - 4);
   }
   [[nodiscard]] std::uint64_t tail() const noexcept {
     std::uint64_t word = 0;

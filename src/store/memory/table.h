@@ -72,9 +72,13 @@ class Table {
 
   /// Once in each call, with no lock held.
   void clean(Time now) {
+    if (is_clean_due(now.steady)) clean_some(now);
+  }
+  /// Would clean() do anything? Cost: a load.
+  [[nodiscard]] bool is_clean_due(std::int64_t now) const noexcept {
     // A time that is due too far ahead is of a clock that went back since.
     const std::int64_t due = clean_due_.load(std::memory_order_relaxed);
-    if (now.steady >= due || due - now.steady > 2 * Shards::kSoon) clean_some(now);
+    return now >= due || due - now > 2 * Shards::kSoon;
   }
   [[nodiscard]] TableFigures figures() const noexcept {
     TableFigures sum;

@@ -267,7 +267,7 @@ inline Decision KeyedCore::State::charge_quickly(const KeyHash::QuickSpot& spot,
   const Shard::Home home = shard.home(hash);
   // The lock's fence would keep these loads from starting before it.
   __builtin_prefetch(home.first, 1);
-  __builtin_prefetch(home.first + 2, 1);
+  __builtin_prefetch(home.second, 1);
   if (shard.try_lock()) [[likely]] {
     const std::lock_guard lock(shard, std::adopt_lock);
     const Generation& numbers = *current.load(std::memory_order_acquire);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
@@ -80,27 +81,36 @@ class alignas(64) Shard {
   }
   [[nodiscard]] Record& operator[](std::uint32_t slot) noexcept { return slots_[slot]; }
 
-  /// Where a hash's records begin, for find_from(). Needs no lock.
+  /// Where a hash's records begin, for find_from(): its home's group, and the one behind that. Needs no lock.
   struct Home {
     Record* first = nullptr;
-    std::uint32_t left_in_row = 0;
+    Record* second = nullptr;
     std::uint32_t slots = 0;
   };
   [[nodiscard]] Home home(std::uint32_t hash) const noexcept {
     const std::uint32_t all = slots();
     const std::uint32_t slot = home_of(hash, all);
-    return {&slots_[slot], Slots<Record>::kRow - slot % Slots<Record>::kRow, all};
+    return {&slots_[slot], &slots_[slot + Record::kGroup], all};
   }
-  /// A key's record, or null. Null, too, when `home`, asked for before the lock, no longer is that of `hash`. Shorter
-  /// than find(), to be inlined. `key` may be of any type that Record knows.
+  /// A key's record, or null. Null, too, when `home`, asked for before the lock, no longer is that of `hash`. `key` may
+  /// be of any type that Record knows. Unlike find(), it looks at all records of both groups at once: which of them it
+  /// is can't be foreseen, and a branch taken wrongly keeps the processor from going ahead while it waits for memory.
   template <typename AnyKey>
   [[nodiscard]] Record* find_from(const Home& home, std::uint32_t hash, const Numbers& numbers,
                                   const AnyKey& key) const noexcept {
+    static_assert(Record::kGroup == 2);
     if (slots() != home.slots) return nullptr;
-    const Record* const end = home.first + home.left_in_row;
-    for (Record* record = home.first; record != end; ++record) {
-      if (record->hash == hash && record->is_of(numbers, key)) return record;
-      if (record->is_empty() || record->hash > hash) return nullptr;
+    const auto bit = [hash](const Record& record, unsigned i) { return std::uint32_t{record.hash == hash} << i; };
+    const std::uint32_t same =
+        bit(home.first[0], 0) | bit(home.first[1], 1) | bit(home.second[0], 2) | bit(home.second[1], 3);
+    if (same != 0) [[likely]] {
+      const auto place = static_cast<std::uintptr_t>(std::countr_zero(same));
+      const auto first = std::bit_cast<std::uintptr_t>(home.first);
+      const auto between = std::bit_cast<std::uintptr_t>(home.second) - first;
+      const std::uintptr_t group = first + (between & (0 - place / 2));
+      auto* const record = std::bit_cast<Record*>(group + place % 2 * sizeof(Record));
+      if (record->is_of(numbers, key)) [[likely]]
+        return record;
     }
     const std::uint32_t slot = find(hash, numbers, key);
     return slot != kNone ? &slots_[slot] : nullptr;

@@ -19,14 +19,16 @@ thread_local bool fails = false;
 
 }  // namespace
 
-void* operator new(std::size_t size) {
+[[gnu::noinline]] void* operator new(std::size_t size) {
   allocations.fetch_add(1, std::memory_order_relaxed);
   void* memory = fails ? nullptr : std::malloc(size);  // NOLINT(cppcoreguidelines-no-malloc)
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
 }
-void operator delete(void* memory) noexcept { std::free(memory); }  // NOLINT(cppcoreguidelines-no-malloc)
-void operator delete(void* memory, std::size_t /*size*/) noexcept {
+[[gnu::noinline]] void operator delete(void* memory) noexcept {
+  std::free(memory);
+}  // NOLINT(cppcoreguidelines-no-malloc)
+[[gnu::noinline]] void operator delete(void* memory, std::size_t /*size*/) noexcept {
   std::free(memory);  // NOLINT(cppcoreguidelines-no-malloc)
 }
 

@@ -38,7 +38,6 @@ namespace {
 using algorithm::Cell;
 using algorithm::CompiledLimit;
 using algorithm::Outcome;
-using algorithm::View;
 using store::memory::Generation;
 using store::memory::KeyedRecord;
 using store::memory::KeyHash;

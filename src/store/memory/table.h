@@ -120,15 +120,14 @@ class Table {
   }
 
   KeyHash hash_;
-  std::uint32_t shard_mask_ = 0;
   std::unique_ptr<SlotArena> arena_;
-  std::unique_ptr<Shards[]> shards_;  // in the arena, so they go first
-
-  alignas(64) std::atomic<std::int64_t> clean_due_{INT64_MIN};  // steady time
-  SpinLock cleaning_;                                           // guards the rest
-  bool pass_begun_ = false;
-  std::int64_t pass_start_ = 0;
+  std::unique_ptr<Shards[]> shards_;                // in the arena, so they go first
+  std::atomic<std::int64_t> clean_due_{INT64_MIN};  // steady time
+  SpinLock cleaning_;                               // guards where the pass is
   std::uint32_t cursor_ = 0;
+  std::int64_t pass_start_ = 0;
+  bool pass_begun_ = false;
+  std::uint32_t shard_mask_ = 0;
 };
 
 }  // namespace sluice::store::memory

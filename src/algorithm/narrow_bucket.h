@@ -30,7 +30,7 @@ class NarrowBucket {
   }
 
   /// Precondition: decides(cell); and `now` within 146 years of 0.
-  [[gnu::always_inline]] inline Decision decide(Cell& cell, std::int64_t now, std::uint64_t cost) const noexcept {
+  [[gnu::always_inline]] Decision decide(Cell& cell, std::int64_t now, std::uint64_t cost) const noexcept {
     // Times as the cell has them, as what has passed since it began to have any; of a cell never seen that is 0.
     const std::uint64_t last = cell.second_ >> 1U;
     const std::uint64_t at = std::max(last, ticks_between(Cell::kBeforeAll, now));

@@ -17,11 +17,13 @@ namespace sluice {
 
 /// How a Limiter is made. What is said of the daemon's settings of the same names (docs/configuration.md) holds here.
 struct LimiterOptions {
+  // NOLINTBEGIN(readability-redundant-member-init): without it, gcc warns of designated initializers that leave it out
   std::vector<std::string> policy_paths{};    ///< files and directories
   std::string policy_text{};                  ///< a policy file's text, in place of them
   std::uint64_t memory_max_keys = 1'000'000;  ///< most keys held in this process
   std::string redis_url{};                    ///< redis://… or unix://…; empty: the counters are in this process
-  std::string redis_prefix = "sluice:";       ///< of every key in Redis
+  // NOLINTEND(readability-redundant-member-init)
+  std::string redis_prefix = "sluice:";                                            ///< of every key in Redis
   std::chrono::nanoseconds redis_timeout = std::chrono::milliseconds(20);          ///< from 1 ms
   unsigned redis_failures = 5;                                                     ///< from 1
   std::chrono::nanoseconds redis_probe_interval = std::chrono::milliseconds(500);  ///< from 1 ms
@@ -55,7 +57,8 @@ struct LimiterAnswer {
   bool known_domain = true;         ///< false: no policy has it, so nothing is limited
   bool has_figures = true;  ///< false: the store failed and the policy's word stands (decision.source says which)
   Decision decision{};      ///< the request's, all descriptors taken together
-  std::string limit{};      ///< name of the limit that decided; empty: none
+  // NOLINTNEXTLINE(readability-redundant-member-init): as above
+  std::string limit{};  ///< name of the limit that decided; empty: none
 };
 
 /// Thread-safe. In memory a check costs what the daemon's does, about a microsecond, on the calling thread; with Redis

@@ -183,7 +183,7 @@ class Limiter::Impl : public std::enable_shared_from_this<Limiter::Impl> {
     boost::asio::post(io_, [self = weak_from_this(), which = std::move(which)] {
       const auto impl = self.lock();
       const auto ask = which.lock();
-      if (impl != nullptr && ask != nullptr && impl->asks_.erase(ask) > 0) impl->end(*ask);
+      if (impl != nullptr && ask != nullptr && impl->asks_.erase(ask) > 0) end(*ask);
     });
   }
 
@@ -222,14 +222,14 @@ class Limiter::Impl : public std::enable_shared_from_this<Limiter::Impl> {
       return;
     }
     asks_.insert(ask);
-    ask->call.emplace(*ask, metrics_);
+    limiter::Call& call = ask->call.emplace(*ask, metrics_);
     const Asked asked(ask->request);
-    const auto progress = ask->call->start(asked.request(), reader_.get(), *shared_, clock_.now());
-    if (progress == store::Progress::answered) finish(*ask, answer_of(ask->call->answer()));
+    const auto progress = call.start(asked.request(), reader_.get(), *shared_, clock_.now());
+    if (progress == store::Progress::answered) finish(*ask, answer_of(call.answer()));
   }
 
   static void end(Ask& ask) {
-    ask.call->cancel();
+    if (ask.call) ask.call->cancel();
     const Done done = std::move(ask.done);
     done(unanswered(LimiterAnswer::Problem::stopped));
   }
@@ -261,6 +261,7 @@ void Limiter::Pending::cancel() const {
 
 Limiter::Limiter(const LimiterOptions& options) : impl_(std::make_shared<Impl>(options)) {}
 
+// NOLINTNEXTLINE(bugprone-exception-escape): what may throw is joining a thread that is there and not this one.
 Limiter::~Limiter() { impl_->stop(); }
 
 std::string Limiter::reload() { return impl_->load(); }
@@ -286,23 +287,25 @@ LimiterAnswer Limiter::check(const LimiterRequest& request, std::optional<std::c
   struct Waiting {
     std::mutex mutex;
     std::condition_variable condition;
-    std::optional<LimiterAnswer> answer;
+    bool is_answered = false;
+    LimiterAnswer answer;
   };
   const auto waiting = std::make_shared<Waiting>();
   const Pending pending = start(request, [waiting](LimiterAnswer answer) {
     const std::scoped_lock lock(waiting->mutex);
     waiting->answer = std::move(answer);
+    waiting->is_answered = true;
     waiting->condition.notify_one();
   });
   std::unique_lock lock(waiting->mutex);
-  const auto is_answered = [&] { return waiting->answer.has_value(); };
+  const auto is_answered = [&] { return waiting->is_answered; };
   if (!patience) {
     waiting->condition.wait(lock, is_answered);
   } else if (!waiting->condition.wait_for(lock, *patience, is_answered)) {
     pending.cancel();
     return unanswered(LimiterAnswer::Problem::deadline);
   }
-  return *std::move(waiting->answer);
+  return std::move(waiting->answer);
 }
 
 std::vector<LimiterAnswer> Limiter::check_many(std::span<const LimiterRequest> requests) {
@@ -315,6 +318,7 @@ std::vector<LimiterAnswer> Limiter::check_many(std::span<const LimiterRequest> r
   std::condition_variable condition;
   std::size_t left = requests.size();
   std::vector<std::shared_ptr<Pending::Ask>> asks;
+  asks.reserve(requests.size());
   for (std::size_t i = 0; i < requests.size(); ++i) {
     asks.push_back(impl_->make(requests[i], [&, i](LimiterAnswer answer) {
       const std::scoped_lock lock(mutex);

@@ -91,14 +91,16 @@ class SLUICE_API AdaptiveConcurrency {
    public:
     /// Takes over the other's, which is then as if denied.
     Permit(Permit&& other) noexcept
-        : owner_(std::exchange(other.owner_, nullptr)), started_(other.started_), decision_(other.decision_) {}
+        : owner_(std::exchange(other.owner_, nullptr)),
+          started_(other.started_),
+          decision_(std::exchange(other.decision_, {.allowed = false})) {}
     /// Ignores its own and takes over the other's.
     Permit& operator=(Permit&& other) noexcept {
       if (this != &other) {
         ignore();
         owner_ = std::exchange(other.owner_, nullptr);
         started_ = other.started_;
-        decision_ = other.decision_;
+        decision_ = std::exchange(other.decision_, {.allowed = false});
       }
       return *this;
     }

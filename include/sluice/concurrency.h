@@ -33,9 +33,11 @@ class SLUICE_API Concurrency {
   /// its Concurrency.
   class Lease {
    public:
-    /// Takes over what `other` holds, which then holds nothing.
+    /// Takes over what `other` holds, which then holds nothing and is as if denied.
     Lease(Lease&& other) noexcept
-        : owner_(std::exchange(other.owner_, nullptr)), id_(other.id_), decision_(other.decision_) {}
+        : owner_(std::exchange(other.owner_, nullptr)),
+          id_(std::exchange(other.id_, 0)),
+          decision_(std::exchange(other.decision_, {.allowed = false})) {}
     /// Gives back what it holds, and takes over what `other` holds.
     Lease& operator=(Lease&& other) noexcept;
     Lease(const Lease&) = delete;

@@ -296,14 +296,16 @@ class Keyed<Concurrency, Key> : public KeyedBase<Concurrency, Key> {
   /// its Keyed; need not keep its key alive.
   class Lease {
    public:
-    /// Takes over what `other` holds, which then holds nothing.
-    Lease(Lease&& other) noexcept : owner_(std::exchange(other.owner_, nullptr)), lease_(other.lease_) {}
+    /// Takes over what `other` holds, which then holds nothing and is as if denied.
+    Lease(Lease&& other) noexcept
+        : owner_(std::exchange(other.owner_, nullptr)),
+          lease_(std::exchange(other.lease_, {.decision = {.allowed = false}, .key = {}})) {}
     /// Gives back what it holds, and takes over what `other` holds.
     Lease& operator=(Lease&& other) noexcept {
       if (this != &other) {
         release();
         owner_ = std::exchange(other.owner_, nullptr);
-        lease_ = other.lease_;
+        lease_ = std::exchange(other.lease_, {.decision = {.allowed = false}, .key = {}});
       }
       return *this;
     }

@@ -60,16 +60,18 @@ class Reservation {
   /// For the library's own use.
   Reservation(const internal::Reserved& reserved, internal::Reserver* owner) noexcept
       : owner_(reserved.held != nullptr ? owner : nullptr), held_(reserved.held), result_(reserved.result) {}
-  /// Takes over what `other` holds, which then holds nothing.
+  /// Takes over what `other` holds, which then holds nothing and reads as stopped, so not granted.
   Reservation(Reservation&& other) noexcept
-      : owner_(std::exchange(other.owner_, nullptr)), held_(other.held_), result_(other.result_) {}
+      : owner_(std::exchange(other.owner_, nullptr)),
+        held_(other.held_),
+        result_(std::exchange(other.result_, kMovedFrom)) {}
   /// Gives back what it holds, and takes over what `other` holds.
   Reservation& operator=(Reservation&& other) noexcept {
     if (this != &other) {
       release();
       owner_ = std::exchange(other.owner_, nullptr);
       held_ = other.held_;
-      result_ = other.result_;
+      result_ = std::exchange(other.result_, kMovedFrom);
     }
     return *this;
   }
@@ -79,7 +81,7 @@ class Reservation {
 
   /// Was it granted?
   [[nodiscard]] explicit operator bool() const noexcept { return static_cast<bool>(result_); }
-  /// granted, or why not: never, deadline (more than `max_wait`), full (leaky bucket).
+  /// granted, or why not: never, deadline (more than `max_wait`), full (leaky bucket), stopped (moved from).
   [[nodiscard]] WaitOutcome outcome() const noexcept { return result_.outcome; }
   /// The state after it was taken, with the `delay` until it may be used; refused: a denial whose `retry_after` tells
   /// when it wouldn't be.
@@ -106,6 +108,8 @@ class Reservation {
   void release() noexcept {
     if (owner_ != nullptr) cancel();
   }
+
+  static constexpr WaitResult kMovedFrom{.outcome = WaitOutcome::stopped, .decision = {.allowed = false}};
 
   internal::Reserver* owner_;  // null: nothing to give back
   void* held_;

@@ -83,8 +83,8 @@ Concurrency::Lease& Concurrency::Lease::operator=(Lease&& other) noexcept {
   if (this != &other) {
     release();
     owner_ = std::exchange(other.owner_, nullptr);
-    id_ = other.id_;
-    decision_ = other.decision_;
+    id_ = std::exchange(other.id_, 0);
+    decision_ = std::exchange(other.decision_, {.allowed = false});
   }
   return *this;
 }

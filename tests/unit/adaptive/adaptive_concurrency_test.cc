@@ -94,6 +94,21 @@ TEST(AdaptiveConcurrency, EveryWayToEndGivesThePermitBackOnce) {
   EXPECT_EQ(limit.figures().in_flight, 0U);
 }
 
+// NOLINTBEGIN(bugprone-use-after-move): that is what this is about
+TEST(AdaptiveConcurrency, AMovedFromPermitReadsAsDenied) {
+  AdaptiveConcurrency limit{{.initial = 3}};
+  auto permit = limit.try_acquire(at(0));
+  auto moved = std::move(permit);
+  EXPECT_TRUE(moved);
+  EXPECT_FALSE(permit);
+  permit = std::move(moved);
+  EXPECT_TRUE(permit);
+  EXPECT_FALSE(moved);
+  moved.success(at(1));
+  EXPECT_EQ(limit.figures().in_flight, 1U);
+}
+// NOLINTEND(bugprone-use-after-move)
+
 TEST(AdaptiveConcurrency, GoesByTheClockThatWasGiven) {
   SimulatedClock clock;
   AdaptiveConcurrency limit{{.initial = 4, .samples = 8, .method = Gradient{}}, &clock};

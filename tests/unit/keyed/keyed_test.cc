@@ -214,6 +214,23 @@ TEST(KeyedConcurrency, LeasesMoveAndDetach) {
   EXPECT_EQ(limits.try_acquire(3, 0).id(), 0U);
 }
 
+// NOLINTBEGIN(bugprone-use-after-move): that is what this is about
+TEST(KeyedConcurrency, AMovedFromLeaseReadsAsDenied) {
+  Keyed<Concurrency, int> limits({.rate = 1});
+  auto lease = limits.try_acquire(7);
+  auto moved = std::move(lease);
+  EXPECT_TRUE(moved);
+  EXPECT_FALSE(lease);
+  EXPECT_EQ(lease.id(), 0U);
+  lease = std::move(moved);
+  EXPECT_TRUE(lease);
+  EXPECT_FALSE(moved);
+  EXPECT_EQ(moved.id(), 0U);
+  EXPECT_FALSE(moved.release());
+  EXPECT_FALSE(limits.peek(7).allowed);
+}
+// NOLINTEND(bugprone-use-after-move)
+
 // A key that was forgotten and is there again must not take an old lease for a new one.
 TEST(KeyedConcurrency, AnIdIsNeverGivenTwice) {
   Keyed<Concurrency> limits({.rate = 1, .ttl = seconds(1)});

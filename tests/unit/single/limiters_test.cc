@@ -166,6 +166,39 @@ TEST(Concurrency, LeasesMoveAndDetach) {
   EXPECT_TRUE(limit.peek(2, at(60 * kSecond)).allowed);
 }
 
+// NOLINTBEGIN(bugprone-use-after-move): that is what these are about
+TEST(Concurrency, AMovedFromLeaseReadsAsDenied) {
+  Concurrency limit{{.rate = 2}};
+  auto lease = limit.try_acquire(1, at(0));
+  auto moved = std::move(lease);
+  EXPECT_TRUE(moved);
+  EXPECT_NE(moved.id(), 0U);
+  EXPECT_FALSE(lease);
+  EXPECT_EQ(lease.id(), 0U);
+  EXPECT_EQ(lease.detach(), 0U);
+  lease = std::move(moved);
+  EXPECT_TRUE(lease);
+  EXPECT_FALSE(moved);
+  EXPECT_EQ(moved.id(), 0U);
+  EXPECT_EQ(limit.peek(0, at(0)).remaining, 1U);
+}
+
+TEST(TokenBucket, AMovedFromReservationReadsAsNotGranted) {
+  TokenBucket bucket{{.rate = 1, .burst = 2}};
+  auto slot = bucket.reserve(1, seconds(0), at(0));
+  auto moved = std::move(slot);
+  EXPECT_TRUE(moved);
+  EXPECT_FALSE(slot);
+  EXPECT_EQ(slot.outcome(), WaitOutcome::stopped);
+  EXPECT_FALSE(slot.decision().allowed);
+  slot = std::move(moved);
+  EXPECT_TRUE(slot);
+  EXPECT_FALSE(moved);
+  EXPECT_FALSE(moved.cancel(at(0)).allowed);
+  EXPECT_EQ(bucket.peek(0, at(0)).remaining, 1U);
+}
+// NOLINTEND(bugprone-use-after-move)
+
 TEST(Concurrency, CostZeroIsNoLease) {
   Concurrency limit{{.rate = 1}};
   const auto lease = limit.try_acquire(0, at(0));

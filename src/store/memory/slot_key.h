@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -24,6 +25,7 @@ class SlotKey {
   SlotKey() = default;
   /// Precondition: no longer than kLongestPlain.
   explicit SlotKey(std::string_view key) noexcept {
+    assert(key.size() <= kLongestPlain);
     bytes_[0] = static_cast<char>(key.size());
     if (!key.empty()) std::memcpy(&bytes_[1], key.data(), key.size());
   }

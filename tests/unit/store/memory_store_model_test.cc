@@ -28,7 +28,7 @@ class PlainStore {
   bool check(const std::vector<Charge>& charges, std::vector<Decision>& decisions, Time now) {
     struct One {
       CompiledLimit* limit;
-      CompiledLimit::State* state;
+      algorithm::Cell* state;
       std::int64_t instant;
       algorithm::Verdict verdict;
     };
@@ -73,7 +73,13 @@ class PlainStore {
 
  private:
   struct Entry {
-    CompiledLimit::State state;
+    Entry() = default;
+    Entry(const Entry&) = delete;
+    Entry& operator=(const Entry&) = delete;
+    ~Entry() {
+      if (!numbers.empty()) numbers.back().second.clear(state);
+    }
+    algorithm::Cell state;
     std::vector<std::pair<Limit, CompiledLimit>> numbers;  // none or one
   };
   std::map<std::pair<std::uint32_t, std::string>, Entry> entries_;
@@ -102,6 +108,20 @@ std::vector<CountedLimit> all_kinds(const std::string& prefix) {
   Limit month = fixed_window(20, seconds(1), Align::calendar);
   month.calendar = {.unit = Calendar::Unit::day, .timezone = "Europe/Berlin"};
   limits.push_back(counted(prefix + ".day", month));
+  Limit log;
+  log.algorithm = Algorithm::sliding_log;
+  log.rate = 4;
+  log.period = seconds(2);
+  limits.push_back(counted(prefix + ".log", log));
+  Limit slotted;
+  slotted.algorithm = Algorithm::sliding_window;
+  slotted.rate = 5;
+  slotted.period = seconds(1);
+  slotted.slots = 10;
+  limits.push_back(counted(prefix + ".slotted", slotted));
+  Limit sliding = slotted;
+  sliding.slots = 1;
+  limits.push_back(counted(prefix + ".sliding", sliding));
   limits.push_back(counted(prefix + ".spent", token_bucket(0, seconds(1), 50)));
   return limits;
 }
@@ -119,9 +139,9 @@ TEST_P(MemoryStoreTrace, AnswersAsAPlainMap) {
   keys.push_back("");
   keys.emplace_back(1, '\0');
   keys.emplace_back("key1\0", 5);
-  keys.emplace_back(27, 'x');
-  keys.emplace_back(28, 'x');
-  keys.emplace_back(29, 'x');
+  keys.emplace_back(19, 'x');
+  keys.emplace_back(20, 'x');
+  keys.emplace_back(21, 'x');
   keys.emplace_back(200, '\xFF');
   keys.emplace_back(64 * 1024, 'x');
 

@@ -136,7 +136,7 @@ Result string_many_at_once(const Amount& amount) {
     if (next == kAtOnce) {
       for (auto& key : keys) key = table.keys[table.order[turn.next()]];
       now += kStep * static_cast<std::int64_t>(kAtOnce);
-      table.limiter.try_acquire_many<std::string_view>(keys, decisions, at(now));
+      table.limiter.try_acquire_many(keys, decisions, at(now));
       next = 0;
     }
     return decisions[next++].allowed;

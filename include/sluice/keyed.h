@@ -148,6 +148,9 @@ class Keyed : public KeyedBase<Algorithm, Key> {
   static constexpr bool kWaits = std::is_same_v<Algorithm, TokenBucket> || std::is_same_v<Algorithm, LeakyBucket>;
   static constexpr bool kHasWindows = std::is_same_v<Algorithm, FixedWindow> ||
                                       std::is_same_v<Algorithm, SlidingWindow> || std::is_same_v<Algorithm, SlidingLog>;
+  // Views of keys, besides the keys; where these are views there is nothing besides.
+  static constexpr bool kTakesViews = !std::is_same_v<Key, std::string_view> &&
+                                      std::is_same_v<typename internal::KeyArgument<Key>::Type, std::string_view>;
 
  public:
   /// The numbers that all keys share.
@@ -170,24 +173,30 @@ class Keyed : public KeyedBase<Algorithm, Key> {
   /// try_acquire of each key in turn, all at one `now`, with the cache misses of all of them at once: several times as
   /// fast where the keys are many. `costs`: one for each key, or none at all for 1 each. Precondition: as many
   /// `decisions` as keys.
-  template <typename KeyOrView>
-  void try_acquire_many(std::span<const KeyOrView> keys, std::span<Decision> decisions, Time now,
+  ///
+  /// `keys`: a vector, array or span of Key, or of std::string_view where a call takes one.
+  void try_acquire_many(std::span<const Key> keys, std::span<Decision> decisions, Time now,
                         std::span<const std::uint64_t> costs = {}) {
-    constexpr std::size_t kBatch = 32;
-    std::array<std::optional<Bytes>, kBatch> bytes;
-    std::array<std::string_view, kBatch> views;
-    for (std::size_t begin = 0; begin < keys.size(); begin += kBatch) {
-      const std::size_t count = std::min(kBatch, keys.size() - begin);
-      for (std::size_t i = 0; i < count; ++i) views[i] = bytes[i].emplace(keys[begin + i]);
-      core_.try_acquire_many(std::span(views).first(count), costs.empty() ? costs : costs.subspan(begin, count),
-                             decisions.subspan(begin, count), now);
-    }
+    acquire_each(keys, decisions, now, costs);
   }
   /// The same, at the present time.
-  template <typename KeyOrView>
-  void try_acquire_many(std::span<const KeyOrView> keys, std::span<Decision> decisions,
+  void try_acquire_many(std::span<const Key> keys, std::span<Decision> decisions,
                         std::span<const std::uint64_t> costs = {}) {
-    try_acquire_many(keys, decisions, at(), costs);
+    acquire_each(keys, decisions, at(), costs);
+  }
+  /// The same, of views.
+  void try_acquire_many(std::span<const std::string_view> keys, std::span<Decision> decisions, Time now,
+                        std::span<const std::uint64_t> costs = {})
+    requires kTakesViews
+  {
+    acquire_each(keys, decisions, now, costs);
+  }
+  /// The same, of views, at the present time.
+  void try_acquire_many(std::span<const std::string_view> keys, std::span<Decision> decisions,
+                        std::span<const std::uint64_t> costs = {})
+    requires kTakesViews
+  {
+    acquire_each(keys, decisions, at(), costs);
   }
 
   /// Takes as many tokens as there are, at most `most`. Not for leaky buckets.
@@ -268,6 +277,20 @@ class Keyed : public KeyedBase<Algorithm, Key> {
   }
 
  private:
+  template <typename KeyOrView>
+  void acquire_each(std::span<const KeyOrView> keys, std::span<Decision> decisions, Time now,
+                    std::span<const std::uint64_t> costs) {
+    constexpr std::size_t kBatch = 32;
+    std::array<std::optional<Bytes>, kBatch> bytes;
+    std::array<std::string_view, kBatch> views;
+    for (std::size_t begin = 0; begin < keys.size(); begin += kBatch) {
+      const std::size_t count = std::min(kBatch, keys.size() - begin);
+      for (std::size_t i = 0; i < count; ++i) views[i] = bytes[i].emplace(keys[begin + i]);
+      core_.try_acquire_many(std::span(views).first(count), costs.empty() ? costs : costs.subspan(begin, count),
+                             decisions.subspan(begin, count), now);
+    }
+  }
+
   friend std::shared_ptr<internal::Waits> internal_waits_of(Keyed& limiter, KeyArgument key)
     requires kWaits
   {

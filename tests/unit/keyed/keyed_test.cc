@@ -177,6 +177,25 @@ TEST(Keyed, ManyTakesViewsOfKeys) {
   EXPECT_FALSE(decisions[2].allowed);
 }
 
+TEST(Keyed, ManyTakesContainersOfKeysOrViews) {
+  Keyed<TokenBucket> limits({.rate = 1, .burst = 1});
+  const std::vector<std::string> keys = {"a", "b"};
+  std::vector<Decision> decisions(2);
+  limits.try_acquire_many(keys, decisions, at(kStart));
+  EXPECT_TRUE(decisions[0].allowed && decisions[1].allowed);
+  const std::array<std::string_view, 2> views = {"b", "c"};
+  limits.try_acquire_many(views, decisions, at(kStart), std::vector<std::uint64_t>{1, 2});
+  EXPECT_FALSE(decisions[0].allowed);
+  EXPECT_TRUE(decisions[1].retry_after.is_never());
+  Keyed<TokenBucket, std::string_view> of_views({.rate = 0, .burst = 1});
+  of_views.try_acquire_many(views, decisions);
+  EXPECT_TRUE(decisions[0].allowed && decisions[1].allowed);
+  Keyed<TokenBucket, std::uint32_t> of_numbers({.rate = 0, .burst = 1});
+  of_numbers.try_acquire_many(std::vector<std::uint32_t>{7, 7}, decisions);
+  EXPECT_TRUE(decisions[0].allowed);
+  EXPECT_FALSE(decisions[1].allowed);
+}
+
 TEST(KeyedConcurrency, ALeaseFreesItselfAtTheEnd) {
   Keyed<Concurrency> limits({.rate = 2});
   {

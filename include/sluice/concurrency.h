@@ -20,7 +20,8 @@ namespace sluice {
 ///
 /// `retry_after` of a denial is when enough leases will have timed out: an upper bound, as releases come sooner.
 /// Goes by `now.steady`; an older `now` is answered as the newest that changed something. Thread-safe, by a mutex; a
-/// decision costs some tens of ns. Memory: 24 bytes for each lease held.
+/// decision costs some tens of ns. Memory: 24 bytes for each lease held, and at most as much again for growth; that of
+/// leases that are over is given back as others are taken or released.
 class SLUICE_API Concurrency {
  public:
   /// The numbers of this limit.

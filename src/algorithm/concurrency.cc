@@ -19,8 +19,9 @@ std::uint64_t Concurrency::held_at(const State& state, std::int64_t now) noexcep
   return held;
 }
 
-// Forgets the leases that are over at `now`.
+// Forgets the leases that are over at `now`, and gives memory back when little of it is used.
 void Concurrency::drop(State& state, std::int64_t now) {
+  constexpr std::size_t kSmall = 16;
   const auto is_over = [&](const State::Lease& lease) { return lease.cost == 0 || lease.end <= now; };
   if (state.by_end_) {
     while (state.first_ < state.leases_.size() && is_over(state.leases_[state.first_])) {
@@ -32,6 +33,7 @@ void Concurrency::drop(State& state, std::int64_t now) {
   }
   state.leases_.erase(state.leases_.begin(), state.leases_.begin() + static_cast<std::ptrdiff_t>(state.first_));
   std::erase_if(state.leases_, is_over);
+  if (state.leases_.size() * 4 + kSmall < state.leases_.capacity()) state.leases_.shrink_to_fit();
   state.first_ = 0;
   state.released_ = 0;
   state.held_ = 0;

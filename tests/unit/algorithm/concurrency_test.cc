@@ -65,6 +65,22 @@ TEST(Concurrency, ManyLeasesReleasedInAnyOrder) {
   EXPECT_TRUE(limit.is_initial(state, kStart + 10'000));
 }
 
+TEST(Concurrency, LeasesThatAreOverGiveTheirMemoryBack) {
+  const Concurrency limit(10'000, kMinute);
+  Concurrency::State state;
+  std::vector<std::uint64_t> leases;
+  for (int i = 0; i < 10'000; ++i) leases.push_back(limit.take(state, kStart, 1));
+  EXPECT_GE(state.memory(), 240'000U);
+  static_cast<void>(limit.take(state, kStart + kMinute, 1));  // all the others have timed out
+  EXPECT_LE(state.memory(), 1'000U);
+  leases.clear();
+  for (int i = 1; i < 10'000; ++i) leases.push_back(limit.take(state, kStart + kMinute, 1));
+  EXPECT_GE(state.memory(), 240'000U);
+  for (const std::uint64_t lease : leases) ASSERT_TRUE(limit.release(state, kStart + kMinute, lease));
+  EXPECT_LE(state.memory(), 1'000U);
+  EXPECT_EQ(limit.view(state, kStart + kMinute).remaining, 9'999U);
+}
+
 TEST(Concurrency, ResetEndsAllLeasesAndIdsGoOn) {
   const Concurrency limit(1, kHour);
   Concurrency::State state;

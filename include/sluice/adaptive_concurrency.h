@@ -63,7 +63,7 @@ class SLUICE_API AdaptiveConcurrency {
  public:
   /// Where the limit may be, and what moves it.
   struct Numbers {
-    std::uint64_t initial = 20;                    ///< the limit at first: min … max
+    std::uint64_t initial = 0;                     ///< the limit at first: min … max; 0: as near to 20 as these allow
     std::uint64_t min = 1;                         ///< 1 … 1000000
     std::uint64_t max = 1'000;                     ///< min … 1000000
     std::chrono::nanoseconds window{100'000'000};  ///< shortest time from one move to the next: whole µs, 1 µs … 60 s

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <variant>
 
+#include "adaptive/numbers.h"
 #include "algorithm/int128.h"
 
 namespace sluice::adaptive {
@@ -53,7 +54,7 @@ bool too_many_drops(const Window& seen, std::uint64_t tolerated_permille) {
 }  // namespace
 
 Controller::Controller(const AdaptiveConcurrency::Numbers& numbers)
-    : numbers_(numbers), limit_(fine(numbers.initial)) {}
+    : numbers_(numbers), limit_(fine(initial_limit(numbers))) {}
 
 std::uint64_t Controller::limit() const { return phase_ == Phase::normal ? calls(limit_) : probe_limit_; }
 

@@ -1,7 +1,9 @@
 #include "adaptive/numbers.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <string>
 #include <variant>
 
 #include "adaptive/check.h"
@@ -26,11 +28,21 @@ void check(const Gradient& gradient, Check& check) {
 
 }  // namespace
 
+std::uint64_t initial_limit(const AdaptiveConcurrency::Numbers& numbers) {
+  constexpr std::uint64_t kUsual = 20;
+  return numbers.initial != 0 ? numbers.initial : std::clamp(kUsual, numbers.min, numbers.max);
+}
+
 void require_valid(const AdaptiveConcurrency::Numbers& numbers) {
   Check all;
   all.range("min", 1, kMostCalls, numbers.min);
-  all.range("max", numbers.min, kMostCalls, numbers.max);
-  all.range("initial", numbers.min, numbers.max, numbers.initial);
+  all.range("max", 1, kMostCalls, numbers.max);
+  if (numbers.min > numbers.max) {
+    all.add("max",
+            "must be at least min, which is " + std::to_string(numbers.min) + ", is " + std::to_string(numbers.max));
+  } else if (numbers.initial != 0) {
+    all.range("initial", numbers.min, numbers.max, numbers.initial);
+  }
   all.duration("window", std::chrono::seconds(60), "60 s", numbers.window);
   all.range("samples", 1, 100'000, numbers.samples);
   all.range("tolerated_drops_permille", 0, 1'000, numbers.tolerated_drops_permille);

@@ -1,5 +1,7 @@
-// Are the numbers of an adaptive limit within their ranges?
+// The numbers of an adaptive limit: are they within their ranges, and what the default of one is.
 #pragma once
+
+#include <cstdint>
 
 #include "sluice/adaptive_concurrency.h"
 
@@ -7,5 +9,8 @@ namespace sluice::adaptive {
 
 /// Throws std::invalid_argument that names each field out of range, and its range.
 void require_valid(const AdaptiveConcurrency::Numbers& numbers);
+
+/// The limit at first. Precondition: valid numbers.
+[[nodiscard]] std::uint64_t initial_limit(const AdaptiveConcurrency::Numbers& numbers);
 
 }  // namespace sluice::adaptive

@@ -262,12 +262,24 @@ TEST(AdaptiveConcurrency, ATimeFarAheadHoldsNothingUpForLong) {
   }
 }
 
+TEST(AdaptiveConcurrency, BeginsAsNearToTwentyAsItMay) {
+  EXPECT_EQ(AdaptiveConcurrency({}).figures().limit, 20U);
+  EXPECT_EQ(AdaptiveConcurrency({.max = 10}).figures().limit, 10U);
+  EXPECT_EQ(AdaptiveConcurrency({.min = 30}).figures().limit, 30U);
+  AdaptiveConcurrency limit({.initial = 40, .max = 50});
+  limit.set_limit({.max = 50});
+  EXPECT_EQ(limit.figures().limit, 40U);
+  EXPECT_EQ(limit.reset().limit, 20U);
+}
+
 TEST(AdaptiveConcurrency, SaysWhatIsOutOfRange) {
   EXPECT_THAT(([] { AdaptiveConcurrency({.initial = 0, .min = 0, .max = 1'000'001}); }),
-              ThrowsMessage<std::invalid_argument>("sluice: min: must be 1 … 1000000, is 0; max: must be 0 … 1000000, "
+              ThrowsMessage<std::invalid_argument>("sluice: min: must be 1 … 1000000, is 0; max: must be 1 … 1000000, "
                                                    "is 1000001"));
   EXPECT_THAT(([] { AdaptiveConcurrency({.initial = 9, .min = 10}); }),
               ThrowsMessage<std::invalid_argument>(HasSubstr("initial: must be 10 … 1000, is 9")));
+  EXPECT_THAT(([] { AdaptiveConcurrency({.min = 10, .max = 5}); }),
+              ThrowsMessage<std::invalid_argument>("sluice: max: must be at least min, which is 10, is 5"));
   EXPECT_THAT(([] {
                 AdaptiveConcurrency({.window = nanoseconds(1'500),
                                      .samples = 0,

@@ -92,6 +92,22 @@ bool is_plain_name(std::string_view name) {
   return !name.empty() && name.front() != '/' && std::ranges::all_of(name, plain);
 }
 
+// A name that may be anything, as it can be shown: in quotes, cut when long, escaped but for plain ASCII.
+std::string shown(std::string_view name) {
+  constexpr std::size_t kLongest = 60;
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string text = "\"";
+  for (const char c : name.substr(0, kLongest)) {
+    const auto byte = static_cast<std::uint8_t>(c);
+    if (byte >= 0x20 && byte < 0x7f && c != '"' && c != '\\') {
+      text += c;
+    } else {
+      text.append("\\x").append({kDigits[byte / 16U], kDigits[byte % 16U]});
+    }
+  }
+  return text + (name.size() > kLongest ? "…\"" : "\"");
+}
+
 }  // namespace
 
 Result<TimeZone> TimeZone::open(const std::string& name) {
@@ -104,10 +120,10 @@ Result<TimeZone> TimeZone::open(const std::string& name) {
       const std::string file = read_file(std::string(folder).append("/").append(name));
       if (file.empty()) continue;
       auto zone = parse(file);
-      return zone ? std::move(zone) : Error{"\"" + name + "\" is " + zone.error().message};
+      return zone ? std::move(zone) : Error{shown(name) + " is " + zone.error().message};
     }
   }
-  return Error{"\"" + name + "\" is not in the system's time zone database"};
+  return Error{shown(name) + " is not in the system's time zone database"};
 }
 
 Result<TimeZone> TimeZone::parse(std::string_view file) {

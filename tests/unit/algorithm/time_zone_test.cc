@@ -41,6 +41,18 @@ TEST(TimeZone, FirstInstantOfALocalTime) {
   EXPECT_EQ(berlin->first_instant(1'792'890'000 + 90 * 60), 1'792'888'200);  // 02:30 comes twice
 }
 
+TEST(TimeZone, ShowsAnUnknownNameCutAndEscaped) {
+  const auto message = [](const std::string& name) {
+    const auto zone = TimeZone::open(name);
+    return zone ? std::string() : zone.error().message;
+  };
+  const std::string rest = " is not in the system's time zone database";
+  EXPECT_EQ(message("Mars/Olympus"), "\"Mars/Olympus\"" + rest);
+  EXPECT_EQ(message(std::string("a\0b\n\"\\\xff", 7)), R"("a\x00b\x0a\x22\x5c\xff")" + rest);
+  EXPECT_EQ(message(std::string(60, 'x')), '"' + std::string(60, 'x') + '"' + rest);
+  EXPECT_EQ(message(std::string(10'000, 'x')), '"' + std::string(60, 'x') + "…\"" + rest);
+}
+
 TEST(TimeZone, RefusesDamagedFiles) {
   std::ifstream file("/usr/share/zoneinfo/Europe/Berlin", std::ios::binary);
   const std::string whole((std::istreambuf_iterator<char>(file)), {});

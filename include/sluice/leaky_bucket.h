@@ -44,7 +44,7 @@ class LeakyBucket : public WaitingVerbs<internal::Bucket, false> {
 
  private:
   static internal::Bucket::Numbers of(const Numbers& numbers) {
-    return {numbers.rate, numbers.period, numbers.queue < UINT64_MAX ? numbers.queue + 1 : numbers.queue};
+    return {numbers.rate, numbers.period, numbers.queue + 1};  // may wrap around, and back where it is checked
   }
 };
 

@@ -90,6 +90,14 @@ TEST(TokenBucket, SaysWhatIsOutOfRange) {
   EXPECT_TRUE(bucket.try_acquire(kMaxTokens + 1, at(0)).retry_after.is_never());
 }
 
+TEST(LeakyBucket, SaysWhatIsOutOfRange) {
+  EXPECT_THAT(
+      ([] { LeakyBucket bucket({.queue = UINT64_MAX}); }),
+      ThrowsMessage<std::invalid_argument>("sluice: queue: must be 0 … 999999999999999, is 18446744073709551615"));
+  EXPECT_THAT(([] { LeakyBucket bucket({.queue = kMaxTokens}); }),
+              ThrowsMessage<std::invalid_argument>(HasSubstr("is 1000000000000000")));
+}
+
 TEST(LeakyBucket, TellsWhenToAct) {
   LeakyBucket queue{{.rate = 10, .period = seconds(1), .queue = 2}};
   for (const int delay : {0, 100, 200}) EXPECT_EQ(queue.try_acquire(1, at(0)).delay.value(), milliseconds(delay));

@@ -123,7 +123,7 @@ class KeyedBase {
 /// 40 … 50 bytes, however long it is: above 11 bytes 128 bits of hash, under a secret of the process, stand for it (two
 /// keys are taken for one with a chance of 2^-128). SlidingLog, Concurrency and SlidingWindow with several slots take
 /// more as they grow (docs/keyed.md has figures). A key whose state equals one never seen is dropped half a second to
-/// two later, if there are calls, and its memory given back to the system. When max_keys are there, a new
+/// two and a half later, if there are calls, and its memory given back to the system. When max_keys are there, a new
 /// key takes the place of one that is nearest to that among eight; figures().evicted counts those that were not yet
 /// there, as each such may be let through once more. As keys spread by hash, that may begin at 19/20 of max_keys; below
 /// 8 192 the bound is exact. A denial, a peek and a charge of cost 0 make no key.

@@ -19,6 +19,7 @@
 #include "algorithm/calendar.h"
 #include "algorithm/cell.h"
 #include "algorithm/compiled_limit.h"
+#include "algorithm/limit_check.h"
 #include "algorithm/require_valid.h"
 #include "keyed/keyed_lines.h"
 #include "sluice/internal/counter_clock.h"
@@ -52,10 +53,15 @@ CompiledLimit compiled(const Limit& limit) {
   return *std::move(made);
 }
 
-std::uint64_t checked(std::uint64_t max_keys) {
-  if (max_keys >= 1 && max_keys <= Table::kMostKeys) return max_keys;
-  throw std::invalid_argument("sluice: max_keys: must be 1 … " + std::to_string(Table::kMostKeys) + ", is " +
-                              std::to_string(max_keys));
+// max_keys, if it and the limit are within their ranges; else throws, naming all that is not.
+std::uint64_t checked(const Limit& limit, std::uint64_t max_keys) {
+  std::vector<algorithm::LimitProblem> problems = algorithm::validate(limit);
+  if (max_keys < 1 || max_keys > Table::kMostKeys) {
+    problems.push_back(
+        {"max_keys", "must be 1 … " + std::to_string(Table::kMostKeys) + ", is " + std::to_string(max_keys)});
+  }
+  if (!problems.empty()) throw std::invalid_argument("sluice: " + algorithm::joined(problems));
+  return max_keys;
 }
 
 // Far from the ends of what the algorithms can reckon with, by more than any of the table's own waits.
@@ -80,7 +86,7 @@ struct KeyedCore::State final : keyed::Store {
   State(const Limit& of, std::uint64_t max_keys)
       : algorithm(of.algorithm),
         is_bucket(algorithm == Algorithm::token_bucket || algorithm == Algorithm::leaky_bucket),
-        table(checked(max_keys), book, store::memory::HugePages::when_full),
+        table(checked(of, max_keys), book, store::memory::HugePages::when_full),
         lines(*this,
               algorithm == Algorithm::leaky_bucket ? waiting::Queue::Order::slots : waiting::Queue::Order::tokens) {
     add(of, compiled(of), 0);

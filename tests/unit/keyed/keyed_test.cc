@@ -78,6 +78,8 @@ TYPED_TEST(KeyedOf, RefusesNumbersOutOfRangeByName) {
   EXPECT_THAT(message(numbers<TypeParam>(kMaxRate + 1), 10), ::testing::HasSubstr("rate: must be"));
   EXPECT_EQ(message(numbers<TypeParam>(1), 0), "sluice: max_keys: must be 1 … 1000000000, is 0");
   EXPECT_THAT(message(numbers<TypeParam>(1), 1'000'000'001), ::testing::HasSubstr("max_keys: must be"));
+  EXPECT_THAT(message(numbers<TypeParam>(kMaxRate + 1), 0),
+              ::testing::AllOf(::testing::HasSubstr("rate: must be"), ::testing::HasSubstr("; max_keys: must be")));
 }
 
 TYPED_TEST(KeyedOf, GoesByTheClockItIsGiven) {

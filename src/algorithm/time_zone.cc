@@ -6,6 +6,8 @@
 #include <fstream>
 #include <iterator>
 #include <limits>
+#include <map>
+#include <mutex>
 #include <optional>
 #include <system_error>
 #include <utility>
@@ -120,7 +122,9 @@ Result<TimeZone> TimeZone::open(const std::string& name) {
       const std::string file = read_file(std::string(folder).append("/").append(name));
       if (file.empty()) continue;
       auto zone = parse(file);
-      return zone ? std::move(zone) : Error{shown(name) + " is " + zone.error().message};
+      if (!zone) return Error{shown(name) + " is " + zone.error().message};
+      zone->share(name);
+      return zone;
     }
   }
   return Error{shown(name) + " is not in the system's time zone database"};
@@ -179,17 +183,31 @@ Result<TimeZone> TimeZone::parse(std::string_view file) {
   return TimeZone(std::move(spans));
 }
 
-std::size_t TimeZone::index_at(std::int64_t utc) const noexcept {
-  const auto after = std::ranges::upper_bound(spans_, utc, {}, &Span::start);
-  return static_cast<std::size_t>(after - spans_.begin()) - (after == spans_.begin() ? 0 : 1);
+// Takes the spans that are open under this name already, if they are the same.
+void TimeZone::share(const std::string& name) {
+  static std::mutex mutex;
+  static std::map<std::string, std::weak_ptr<const std::vector<Span>>> all;
+  const std::scoped_lock lock(mutex);
+  auto& known = all[name];
+  const auto open = known.lock();
+  if (open != nullptr && *open == *spans_) {
+    spans_ = open;
+  } else {
+    known = spans_;
+  }
 }
 
-std::int64_t TimeZone::offset_at(std::int64_t utc) const noexcept { return spans_[index_at(utc)].offset; }
+std::size_t TimeZone::index_at(std::int64_t utc) const noexcept {
+  const auto after = std::ranges::upper_bound(*spans_, utc, {}, &Span::start);
+  return static_cast<std::size_t>(after - spans_->begin()) - (after == spans_->begin() ? 0 : 1);
+}
+
+std::int64_t TimeZone::offset_at(std::int64_t utc) const noexcept { return (*spans_)[index_at(utc)].offset; }
 
 std::int64_t TimeZone::first_instant(std::int64_t local) const noexcept {
   for (std::size_t i = index_at(local - kLargestOffset);; ++i) {
-    const std::int64_t instant = std::max(spans_[i].start, local - spans_[i].offset);
-    if (i + 1 == spans_.size() || instant < spans_[i + 1].start) return instant;
+    const std::int64_t instant = std::max((*spans_)[i].start, local - (*spans_)[i].offset);
+    if (i + 1 == spans_->size() || instant < (*spans_)[i + 1].start) return instant;
   }
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,6 +16,7 @@ namespace sluice::algorithm {
 class TimeZone {
  public:
   /// "UTC" is always there; any other IANA name is looked for in the system's database ($TZDIR, /usr/share/zoneinfo).
+  /// All that are open at a time share their memory, unless the database has changed meanwhile. Thread-safe.
   [[nodiscard]] static Result<TimeZone> open(const std::string& name);
   /// From the bytes of a TZif file (RFC 8536). For tests and fuzzers.
   [[nodiscard]] static Result<TimeZone> parse(std::string_view file);
@@ -30,12 +32,14 @@ class TimeZone {
   struct Span {
     std::int64_t start = 0;
     std::int64_t offset = 0;
+    friend bool operator==(const Span&, const Span&) = default;
   };
 
-  explicit TimeZone(std::vector<Span> spans) : spans_(std::move(spans)) {}
+  explicit TimeZone(std::vector<Span> spans) : spans_(std::make_shared<const std::vector<Span>>(std::move(spans))) {}
+  void share(const std::string& name);
   [[nodiscard]] std::size_t index_at(std::int64_t utc) const noexcept;
 
-  std::vector<Span> spans_;  // never empty; the first starts before all instants
+  std::shared_ptr<const std::vector<Span>> spans_;  // never empty; the first starts before all instants
 };
 
 }  // namespace sluice::algorithm

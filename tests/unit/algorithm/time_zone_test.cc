@@ -1,9 +1,12 @@
 #include "algorithm/time_zone.h"
 
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include <fstream>
 #include <iterator>
+#include <thread>
+#include <vector>
 
 #include "algorithm/posix_zone_rule.h"
 
@@ -39,6 +42,28 @@ TEST(TimeZone, FirstInstantOfALocalTime) {
   EXPECT_EQ(berlin->first_instant(1'774'742'400), 1'774'738'800);            // midnight
   EXPECT_EQ(berlin->first_instant(1'774'746'000 + 90 * 60), 1'774'746'000);  // 02:30 is skipped
   EXPECT_EQ(berlin->first_instant(1'792'890'000 + 90 * 60), 1'792'888'200);  // 02:30 comes twice
+}
+
+TEST(TimeZone, ThoseOfOneNameShareTheirMemory) {
+  const auto first = TimeZone::open("Europe/Berlin");
+  ASSERT_TRUE(first);
+  constexpr std::size_t kZones = 100;
+  std::vector<Result<TimeZone>> zones;
+  zones.reserve(kZones);
+  const std::size_t before = mallinfo2().uordblks;
+  for (std::size_t i = 0; i < kZones; ++i) zones.push_back(TimeZone::open("Europe/Berlin"));
+  EXPECT_LT(mallinfo2().uordblks, before + kZones * 1'000);  // one alone takes some 10 000
+  for (const auto& zone : zones) EXPECT_EQ(zone->offset_at(1'774'746'000), 2 * kHours);
+}
+
+TEST(TimeZone, OpensFromManyThreads) {
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([] {
+      for (int k = 0; k < 20; ++k) EXPECT_EQ(offset("Asia/Tokyo", 1'767'225'600), 9 * kHours);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
 }
 
 TEST(TimeZone, ShowsAnUnknownNameCutAndEscaped) {

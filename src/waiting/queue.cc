@@ -1,6 +1,7 @@
 #include "waiting/queue.h"
 
 #include <algorithm>
+#include <new>
 
 #include "algorithm/decision_of.h"
 #include "waiting/slot_line.h"
@@ -44,6 +45,7 @@ TokenLine* Queue::tokens() const {
 std::optional<WaitResult> Queue::enqueue(internal::Waiter& waiter, std::uint64_t cost, const Deadline& deadline) {
   Left left;
   std::optional<WaitResult> answer;
+  bool lost = false;
   {
     const Lock lock = this->lock();
     Line& line = this->line();
@@ -66,8 +68,14 @@ std::optional<WaitResult> Queue::enqueue(internal::Waiter& waiter, std::uint64_t
       answer = WaitResult{.outcome = offer.outcome, .decision = decision, .ready_at = offer.ready};
     }
     tell_first(false);
+    lost = leader_ == nullptr && line.first() == &waiter;
+    if (lost) {
+      Left unheard;
+      remove(waiter, now, unheard);
+    }
   }
   left.finish();
+  if (lost) throw std::bad_alloc();
   return answer;
 }
 
@@ -207,9 +215,9 @@ void Queue::tell_first(bool again) {
     return;
   }
   if (!again && first == leader_ && line_->first_ready() == leader_ready_) return;
-  leader_ = first;
   leader_ready_ = line_->first_ready();
-  if (!moved_by_hand_.load(std::memory_order_acquire)) first->lead(leader_ready_);
+  const bool leads = moved_by_hand_.load(std::memory_order_acquire) || first->lead(leader_ready_);
+  leader_ = leads ? first : nullptr;
 }
 
 internal::Reserved Queue::reserve(std::uint64_t cost, std::int64_t max_wait, std::int64_t now) {

@@ -16,11 +16,12 @@ class Sleeper final : public Waiter {
  public:
   explicit Sleeper(Waits& waits) : waits_(waits) {}
 
-  void lead(std::int64_t ready) noexcept override {
+  [[nodiscard]] bool lead(std::int64_t ready) noexcept override {
     const std::scoped_lock lock(mutex_);
     leads_ = true;
     ready_ = ready;
     changed_.notify_one();
+    return true;
   }
   void finish(const WaitResult& result) noexcept override {
     const std::scoped_lock lock(mutex_);

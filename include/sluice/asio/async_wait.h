@@ -67,13 +67,20 @@ class AsyncLine : public std::enable_shared_from_this<AsyncLine> {
     return true;
   }
 
-  // Called with the limiter's line locked.
-  void wake_at(std::int64_t ready) noexcept {
+  // Called with the limiter's line locked. False when there is no memory for it. A wait of the timer that was under way
+  // then ends, and tries again, with its own memory.
+  [[nodiscard]] bool wake_at(std::int64_t ready) noexcept {
     const std::scoped_lock lock(timer_mutex_);
-    timer_.expires_after(std::chrono::nanoseconds(std::max<std::int64_t>(ready - waits_.now(), 0)));
-    timer_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
-      if (!error) self->with_waits([](Waits& waits) { waits.grant_due(); });
-    });
+    try {
+      timer_.expires_after(std::chrono::nanoseconds(std::max<std::int64_t>(ready - waits_.now(), 0)));
+      timer_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
+        if (!error || self->is_unset()) self->with_waits([](Waits& waits) { waits.grant_due(); });
+      });
+      unset_ = false;
+    } catch (...) {
+      unset_ = true;
+    }
+    return !unset_;
   }
 
   void cancel() noexcept {
@@ -89,9 +96,15 @@ class AsyncLine : public std::enable_shared_from_this<AsyncLine> {
   }
 
  private:
+  [[nodiscard]] bool is_unset() noexcept {
+    const std::scoped_lock lock(timer_mutex_);
+    return unset_;
+  }
+
   boost::asio::any_io_executor executor_;
   std::mutex timer_mutex_;
   boost::asio::steady_timer timer_;
+  bool unset_ = false;               // it ought to run, but couldn't be set
   std::recursive_mutex open_mutex_;  // before the line's lock, which is before the timer's
   Waits& waits_;                     // good while held_ is, and while the line calls
   std::shared_ptr<Waits> held_;
@@ -108,27 +121,28 @@ class AsyncWait final : public Waiter {
 
   static void start(const std::shared_ptr<AsyncLine>& line, Handler handler, std::uint64_t cost,
                     const Deadline& deadline) {
-    AsyncWait* const wait = create(line, std::move(handler));
+    std::unique_ptr<AsyncWait, Destroy> owned(create(line, std::move(handler)));
+    AsyncWait* const wait = owned.get();
     wait->counted_ = line->enter();
-    if (wait->counted_) {
-      auto slot = boost::asio::get_associated_cancellation_slot(wait->handler_);
-      if (slot.is_connected()) {
-        slot.assign([line, wait](boost::asio::cancellation_type type) {
-          if (type == boost::asio::cancellation_type::none) return;
-          line->with_waits([&](Waits& waits) { waits.withdraw(*wait); });
-        });
-      }
+    try {
+      if (wait->counted_) wait->listen();
+      const bool open = line->with_waits([&](Waits& waits) {
+        if (!wait->counted_) return owned.release()->finish(waits.refuse(cost, WaitOutcome::full));
+        const auto at_once = waits.enqueue(*wait, cost, deadline);
+        static_cast<void>(owned.release());  // it may be gone already
+        if (at_once) wait->finish(*at_once);
+      });
+      if (!open) owned.release()->finish({.outcome = WaitOutcome::stopped});
+    } catch (...) {  // no memory: it isn't in the line
+      wait->stop_listening();
+      if (wait->counted_) line->leave();
+      throw;
     }
-    const bool open = line->with_waits([&](Waits& waits) {
-      if (!wait->counted_) return wait->finish(waits.refuse(cost, WaitOutcome::full));
-      if (const auto at_once = waits.enqueue(*wait, cost, deadline)) wait->finish(*at_once);
-    });
-    if (!open) wait->finish({.outcome = WaitOutcome::stopped});
   }
 
-  void lead(std::int64_t ready) noexcept override { line_->wake_at(ready); }
+  [[nodiscard]] bool lead(std::int64_t ready) noexcept override { return line_->wake_at(ready); }
 
-  // Not the end of this object: the cancellation slot refers to it until the handler is called.
+  // Not the end of this object: its memory and the handler's work are needed until the handler is called.
   void finish(const WaitResult& result) noexcept override {
     result_ = result;
     if (counted_) line_->leave();
@@ -136,6 +150,10 @@ class AsyncWait final : public Waiter {
   }
 
  private:
+  struct Destroy {
+    void operator()(AsyncWait* wait) const noexcept { destroy(wait); }
+  };
+
   // Owns the operation from its end until its handler is called, or thrown away with the executor.
   class Completion {
    public:
@@ -150,8 +168,7 @@ class AsyncWait final : public Waiter {
     }
 
     void operator()() {
-      auto slot = boost::asio::get_associated_cancellation_slot(wait_->handler_);
-      if (slot.is_connected()) slot.clear();
+      wait_->stop_listening();
       const WaitResult result = wait_->result_;
       const auto work = std::move(wait_->work_);
       Handler handler = take_handler(wait_.release());
@@ -162,9 +179,6 @@ class AsyncWait final : public Waiter {
     }
 
    private:
-    struct Destroy {
-      void operator()(AsyncWait* wait) const noexcept { destroy(wait); }
-    };
     std::unique_ptr<AsyncWait, Destroy> wait_;
   };
 
@@ -180,10 +194,33 @@ class AsyncWait final : public Waiter {
         line_work_(line->executor()) {}
   ~AsyncWait() = default;
 
+  // What is in the slot stays there when this object is thrown away: the signal may be gone by then, or stay for long.
+  void listen() {
+    auto slot = boost::asio::get_associated_cancellation_slot(handler_);
+    if (!slot.is_connected()) return;
+    self_ = std::shared_ptr<AsyncWait>(this, [](AsyncWait*) {});
+    slot.assign([known_line = std::weak_ptr<AsyncLine>(line_),
+                 known = std::weak_ptr<AsyncWait>(self_)](boost::asio::cancellation_type type) {
+      const auto line = known_line.lock();
+      const auto wait = known.lock();
+      if (type == boost::asio::cancellation_type::none || line == nullptr || wait == nullptr) return;
+      line->with_waits([&](Waits& waits) { waits.withdraw(*wait); });
+    });
+  }
+  void stop_listening() {
+    auto slot = boost::asio::get_associated_cancellation_slot(handler_);
+    if (slot.is_connected()) slot.clear();
+  }
+
   static AsyncWait* create(const std::shared_ptr<AsyncLine>& line, Handler handler) {
     Rebound allocator(boost::asio::get_associated_allocator(handler));
     AsyncWait* const memory = std::to_address(Traits::allocate(allocator, 1));
-    return new (memory) AsyncWait(line, std::move(handler));
+    try {
+      return new (memory) AsyncWait(line, std::move(handler));
+    } catch (...) {
+      Traits::deallocate(allocator, memory, 1);
+      throw;
+    }
   }
   static void destroy(AsyncWait* wait) noexcept {
     Rebound allocator(boost::asio::get_associated_allocator(wait->handler_));
@@ -204,6 +241,7 @@ class AsyncWait final : public Waiter {
   Executor executor_;
   boost::asio::executor_work_guard<Executor> work_;
   boost::asio::executor_work_guard<boost::asio::any_io_executor> line_work_;
+  std::shared_ptr<AsyncWait> self_;  // owns nothing; for the slot to know whether this object is there
   WaitResult result_;
   bool counted_ = true;
 };
@@ -268,7 +306,8 @@ class AsyncWaits {
   /// Waits until `cost` can be had, and takes it. Handlers are called as void(boost::system::error_code, WaitResult),
   /// with `operation_aborted` when the wait was cancelled, and success else, whatever the outcome: that there is no
   /// waiting is an answer, too. Never calls the handler before it returns. Uses the handler's associated executor,
-  /// allocator and cancellation slot (of any type).
+  /// allocator and cancellation slot (of any type). Throws std::bad_alloc when there is no memory to wait: then nothing
+  /// was taken, and the handler isn't called.
   template <typename Token>
   auto async_wait(std::uint64_t cost, const Deadline& deadline, Token&& token) {
     return boost::asio::async_initiate<Token, void(boost::system::error_code, WaitResult)>(

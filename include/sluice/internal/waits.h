@@ -22,8 +22,8 @@ class SLUICE_API Waiter {
 
   // It is the first in the line, and its time will come at `ready`, by the limiter's clock: wake up then and call
   // Waits::grant_due. Called with the line locked, again whenever that time changes. Not called when the clock goes
-  // only as it is moved.
-  virtual void lead(std::int64_t ready) noexcept = 0;
+  // only as it is moved. False when it can't for lack of memory: it is called again with the next change of the line.
+  [[nodiscard]] virtual bool lead(std::int64_t ready) noexcept = 0;
   // It has left the line. Called once, without locks, by any thread; the line doesn't touch the waiter any more.
   virtual void finish(const WaitResult& result) noexcept = 0;
 
@@ -53,6 +53,7 @@ class SLUICE_API Waiter {
 class SLUICE_API Waits {
  public:
   // Takes the cost now, and stands the waiter in line until its time comes; or answers at once: granted or refused.
+  // Throws std::bad_alloc when there is no memory for the line, or to lead it; then nothing was taken.
   virtual std::optional<WaitResult> enqueue(Waiter& waiter, std::uint64_t cost, const Deadline& deadline) = 0;
   // Leaves the line and gives back what was taken; then finish(stopped). False when it isn't in the line any more.
   virtual bool withdraw(Waiter& waiter) noexcept = 0;

@@ -16,9 +16,11 @@
 #include <boost/asio/use_future.hpp>
 #include <chrono>
 #include <cstddef>
+#include <cstdlib>
 #include <future>
 #include <memory>
 #include <memory_resource>
+#include <new>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -30,6 +32,32 @@
 #include "sluice/leaky_bucket.h"
 #include "sluice/testing/simulated_clock.h"
 #include "sluice/token_bucket.h"
+
+namespace {
+
+// So many allocations of this thread succeed, and then one fails; negative: all succeed.
+thread_local long allocations_left =
+    -1;  // NOLINT(google-runtime-int, cppcoreguidelines-avoid-non-const-global-variables)
+
+void* allocate(std::size_t size, std::size_t alignment) {
+  if (allocations_left >= 0 && allocations_left-- == 0) throw std::bad_alloc();
+  void* const memory = std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+
+}  // namespace
+
+[[gnu::noinline]] void* operator new(std::size_t size) { return allocate(size, __STDCPP_DEFAULT_NEW_ALIGNMENT__); }
+[[gnu::noinline]] void* operator new(std::size_t size, std::align_val_t alignment) {
+  return allocate(size, static_cast<std::size_t>(alignment));
+}
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t /*size*/) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::align_val_t /*alignment*/) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t /*size*/, std::align_val_t /*alignment*/) noexcept {
+  std::free(memory);
+}
 
 namespace sluice {
 namespace {
@@ -168,6 +196,92 @@ TEST_F(AsyncWaitTest, AnExecutionContextMayEndWithHandlersThatWereNeverCalled) {
   }
   EXPECT_EQ(alive.use_count(), 1);
   EXPECT_EQ(*alive, 0);
+}
+
+TEST_F(AsyncWaitTest, ACancellationSignalMayOutliveTheExecutionContext) {
+  asio::cancellation_signal signal;
+  TokenBucket bucket({.rate = 10, .period = 1s, .burst = 2}, &clock_);
+  {
+    asio::io_context io;
+    AsyncWaits waits(io, empty(bucket));
+    waits.async_wait(asio::bind_cancellation_slot(signal.slot(), note()));
+  }
+  signal.emit(asio::cancellation_type::terminal);
+  EXPECT_TRUE(calls_.empty());
+  EXPECT_EQ(bucket.peek(0).reset_after, Wait(200ms));
+}
+
+TEST_F(AsyncWaitTest, ACancellationSignalMayEndBeforeTheExecutionContext) {
+  TokenBucket bucket({.rate = 10, .period = 1s, .burst = 2}, &clock_);
+  asio::io_context io;
+  asio::cancellation_signal signal;
+  AsyncWaits waits(io, empty(bucket));
+  waits.async_wait(asio::bind_cancellation_slot(signal.slot(), note()));
+  clock_.advance(100ms);
+  EXPECT_EQ(waits.size(), 0U);
+}
+
+TEST_F(AsyncWaitTest, ACancellationSlotMayBeEmittedWhenItsHandlerWasThrownAway) {
+  TokenBucket bucket({.rate = 10, .period = 1s, .burst = 2}, &clock_);
+  AsyncWaits waits(io_, empty(bucket));
+  asio::cancellation_signal signal;
+  std::optional<asio::io_context> own(std::in_place);
+  waits.async_wait(asio::bind_executor(own->get_executor(), asio::bind_cancellation_slot(signal.slot(), note())));
+  clock_.advance(100ms);
+  io_.poll();
+  own.reset();
+  signal.emit(asio::cancellation_type::terminal);
+  EXPECT_TRUE(calls_.empty());
+  EXPECT_EQ(bucket.peek(0).reset_after, Wait(200ms));  // the token was taken, and isn't given back
+}
+
+// By the machine's clock, as there is a timer only then.
+TEST_F(AsyncWaitTest, WithoutMemoryNothingIsTakenAndNobodyWaits) {
+  bool waited = false;
+  for (int left = 0; !waited; ++left) {
+    SCOPED_TRACE(left);
+    ASSERT_LT(left, 20);
+    TokenBucket bucket({.rate = 1, .period = 1h, .burst = 2});
+    asio::io_context io;
+    AsyncWaits waits(io, empty(bucket), 1);
+    asio::cancellation_signal signal;
+    int called = 0;
+    allocations_left = left;
+    try {
+      waits.async_wait(asio::bind_cancellation_slot(signal.slot(), [&](error_code, const WaitResult&) { ++called; }));
+      waited = true;
+    } catch (const std::bad_alloc&) {
+      EXPECT_EQ(waits.size(), 0U);
+    }
+    allocations_left = -1;
+    if (waited) break;
+    signal.emit(asio::cancellation_type::terminal);
+    EXPECT_LE(bucket.peek(0).reset_after, Wait(2h));
+    io.run();  // no work is left
+    EXPECT_EQ(called, 0);
+    io.restart();
+    waits.async_wait([&](error_code, const WaitResult&) { ++called; });
+    EXPECT_EQ(waits.size(), 1U);
+    bucket.set_limit({.rate = 1'000, .period = 1s, .burst = 2});
+    io.run();
+    EXPECT_EQ(called, 1);
+  }
+}
+
+TEST_F(AsyncWaitTest, ATimerThatCouldNotBeSetForLackOfMemoryIsSetWithTheNextChange) {
+  TokenBucket bucket({.rate = 20, .period = 1s, .burst = 1});
+  AsyncWaits first(io_, empty(bucket));
+  AsyncWaits second(io_, bucket);
+  first.async_wait(note());
+  second.async_wait(note());
+  allocations_left = 0;
+  first.cancel();  // the second one's timer needs room among the context's
+  const bool failed = allocations_left < 0;
+  allocations_left = -1;
+  EXPECT_TRUE(failed);
+  second.async_wait(note());
+  io_.run_for(10s);
+  EXPECT_EQ(calls_.size(), 3U);
 }
 
 TEST_F(AsyncWaitTest, KeepsTheContextBusy) {

@@ -12,7 +12,7 @@ namespace sluice {
 
 class Standing final : public internal::Waiter {
  public:
-  void lead(std::int64_t /*ready*/) noexcept override {}
+  [[nodiscard]] bool lead(std::int64_t /*ready*/) noexcept override { return true; }
   void finish(const WaitResult& result) noexcept override {
     done_ = true;
     result_ = result;

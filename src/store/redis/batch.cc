@@ -117,7 +117,7 @@ std::size_t Batch::prepare() {
     if (found == sent_limits_.end()) sent_limits_.push_back(key.limit.get());
   }
   // By limit, in the order in which those came.
-  std::ranges::stable_sort(places_, {}, [this](std::uint32_t i) { return keys_[i].place; });
+  std::ranges::sort(places_, {}, [this](std::uint32_t i) { return std::pair(keys_[i].place, i); });
   const RedisLimit* before = nullptr;
   for (std::size_t i = 0; i < places_.size(); ++i) {
     Key& key = keys_[places_[i]];

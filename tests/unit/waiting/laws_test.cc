@@ -323,7 +323,7 @@ class Acts {
   // first to last, need burst + rate·w: that is a bucket that never runs dry.
   [[nodiscard]] bool within_bound() const {
     std::vector<Act> acts = acts_;
-    std::stable_sort(acts.begin(), acts.end(), [](const Act& a, const Act& b) { return a.at < b.at; });
+    std::ranges::sort(acts, {}, &Act::at);  // in what order acts of one instant come makes no difference
     Int128 full_at = parts_.c * acts.front().at;
     for (const Act& act : acts) {
       if (act.cost == 0) continue;

@@ -110,48 +110,26 @@ Progress DenialCache::check(Check& check, Time now) {
     metrics_.add(metrics::Counter::store_cached_denials);
     return Progress::answered;
   }
-  if (free_.empty()) {
-    relays_.push_back(std::make_unique<Relay>(*this));
-    free_.push_back(relays_.back().get());
-  }
-  Relay& relay = *free_.back();
-  free_.pop_back();
-  relay.charges = check.charges;
-  relay.decisions = check.decisions;
-  relay.leases = check.leases;
-  relay.outer = &check;
+  Relay& relay = relays_.take(*this, check);
   relay.asked_at = now.steady;
   relay.epoch = epochs_.latest();
   if (primary_->check(relay, now) == Progress::pending) return Progress::pending;
   check.admitted = relay.admitted;
   check.failure = relay.failure;
   learn(check, relay.asked_at, relay.epoch);
-  release(relay);
+  relays_.release(relay);
   return Progress::answered;
 }
 
-void DenialCache::cancel(Check& check) {
-  const auto found = std::ranges::find_if(relays_, [&](const auto& relay) { return relay->outer == &check; });
-  if (found == relays_.end()) {
-    primary_->cancel(check);  // a verb
-    return;
-  }
-  primary_->cancel(**found);
-  release(**found);
-}
+void DenialCache::cancel(Check& check) { relays_.cancel(*primary_, check); }
 
 void DenialCache::relayed(Relay& relay) {
   Check& check = *relay.outer;
   check.admitted = relay.admitted;
   check.failure = relay.failure;
   learn(check, relay.asked_at, relay.epoch);
-  release(relay);
+  relays_.release(relay);
   check.complete();
-}
-
-void DenialCache::release(Relay& relay) {
-  relay.outer = nullptr;
-  free_.push_back(&relay);
 }
 
 bool DenialCache::answer(Check& check, std::int64_t now) const {

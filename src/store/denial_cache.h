@@ -4,10 +4,10 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
-#include <vector>
 
 #include "metrics/metrics.h"
 #include "store/denial_table.h"
+#include "store/relay_pool.h"
 #include "store/store.h"
 
 namespace sluice::store {
@@ -45,15 +45,13 @@ class DenialCache final : public Store {
   [[nodiscard]] bool answer(Check& check, std::int64_t now) const;
   void learn(const Check& check, std::int64_t asked_at, std::uint64_t epoch);
   void relayed(Relay& relay);
-  void release(Relay& relay);
 
   const std::unique_ptr<Store> primary_;
   const std::int64_t longest_;
   const DenialEpochs& epochs_;
   metrics::Shard& metrics_;
   DenialTable table_;
-  std::vector<std::unique_ptr<Relay>> relays_;
-  std::vector<Relay*> free_;
+  RelayPool<Relay> relays_;
 };
 
 }  // namespace sluice::store

@@ -42,49 +42,26 @@ bool FallbackStore::ready() const {
 }
 
 Progress FallbackStore::check(Check& check, Time now) {
-  if (free_.empty()) {
-    relays_.push_back(std::make_unique<Relay>(*this));
-    free_.push_back(relays_.back().get());
-  }
-  Relay& relay = *free_.back();
-  free_.pop_back();
-  relay.charges = check.charges;
-  relay.decisions = check.decisions;
-  relay.leases = check.leases;
-  relay.failure = Failure::none;
-  relay.outer = &check;
+  Relay& relay = relays_.take(*this, check);
   relay.now = now;
   if (primary_->check(relay, now) == Progress::pending) return Progress::pending;
   check.admitted = relay.admitted;
   const Failure failure = relay.failure;
-  release(relay);
+  relays_.release(relay);
   settle(check, failure, now);
   return Progress::answered;
 }
 
-void FallbackStore::cancel(Check& check) {
-  for (const auto& relay : relays_) {
-    if (relay->outer != &check) continue;
-    primary_->cancel(*relay);
-    release(*relay);
-    return;
-  }
-  primary_->cancel(check);  // a verb
-}
+void FallbackStore::cancel(Check& check) { relays_.cancel(*primary_, check); }
 
 void FallbackStore::relayed(Relay& relay) {
   Check& check = *relay.outer;
   const Failure failure = relay.failure;
   const Time now = relay.now;
   check.admitted = relay.admitted;
-  release(relay);
+  relays_.release(relay);
   settle(check, failure, now);
   check.complete();
-}
-
-void FallbackStore::release(Relay& relay) {
-  relay.outer = nullptr;
-  free_.push_back(&relay);
 }
 
 void FallbackStore::settle(Check& check, Failure failure, Time now) {

@@ -7,6 +7,7 @@
 
 #include "metrics/metrics.h"
 #include "store/memory/memory_store.h"
+#include "store/relay_pool.h"
 #include "store/store.h"
 #include "store/store_health.h"
 
@@ -43,7 +44,6 @@ class FallbackStore final : public Store {
   class LocalCheck;
 
   void relayed(Relay& relay);
-  void release(Relay& relay);
   void settle(Check& check, Failure failure, Time now);
   void rescue(Check& check, Time now);
 
@@ -51,8 +51,7 @@ class FallbackStore final : public Store {
   MemoryStore& local_;
   StoreHealth& health_;
   metrics::Shard& metrics_;
-  std::vector<std::unique_ptr<Relay>> relays_;
-  std::vector<Relay*> free_;
+  RelayPool<Relay> relays_;
   std::vector<Charge> local_charges_;
   std::vector<Decision> local_decisions_;
 };

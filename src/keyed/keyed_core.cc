@@ -71,6 +71,10 @@ std::int64_t instant_of(const CompiledLimit& limit, Time now) {
   return std::clamp(limit.instant(now), -kLatestNow, kLatestNow);
 }
 
+std::optional<std::int64_t> instant_of(const CompiledLimit& limit, std::optional<Time> time) {
+  return time ? std::optional(instant_of(limit, *time)) : std::nullopt;
+}
+
 std::int64_t utc_now() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
       .count();
@@ -131,7 +135,11 @@ struct KeyedCore::State final : keyed::Store {
                                                         std::int64_t now, Otherwise otherwise);
 
   void change(const KeyHash::Spot& spot, std::int64_t now, const Change& change) override;
-  // A verb that is not a charge, at a key that has a line; nothing where it has none.
+  // A verb that is not a charge: as on_numbers(numbers, state, at) says beneath the key's line, where it has one, or
+  // else as on_cell(limit, cell, at).
+  template <typename OnNumbers, typename OnCell>
+  Decision verb(std::string_view key, Time now, OnNumbers on_numbers, OnCell on_cell);
+  // Nothing where the key has no line.
   template <typename Verb>
   std::optional<Decision> beneath_line(const KeyHash::Spot& spot, waiting::Kind kind, Time now, Verb verb);
 
@@ -248,6 +256,15 @@ std::optional<Decision> KeyedCore::State::beneath_line(const KeyHash::Spot& spot
   return decision;
 }
 
+template <typename OnNumbers, typename OnCell>
+Decision KeyedCore::State::verb(std::string_view key, Time now, OnNumbers on_numbers, OnCell on_cell) {
+  const KeyHash::Spot spot = table.hash().spot(key);
+  if (const auto by_line = beneath_line(spot, waiting::Kind::charge, now, on_numbers)) return *by_line;
+  Access access(table, spot);
+  access.find(current, now);
+  return access.change([&](Cell& cell) { on_cell(access.limit(), cell, access.now()); });
+}
+
 KeyedCore::KeyedCore(const Limit& limit, std::uint64_t max_keys) : state_(std::make_unique<State>(limit, max_keys)) {}
 KeyedCore::~KeyedCore() = default;
 
@@ -333,39 +350,27 @@ Granted KeyedCore::acquire_up_to(std::string_view key, std::uint64_t most, Time 
 }
 
 Decision KeyedCore::refund(std::string_view key, std::uint64_t cost, Time now, std::optional<Time> charged) {
-  const KeyHash::Spot spot = state_->table.hash().spot(key);
-  const auto by_line = state_->beneath_line(
-      spot, waiting::Kind::charge, now,
-      [&](const auto& numbers, waiting::State& base, std::int64_t at) { numbers.refund(base, at, cost); });
-  if (by_line) return *by_line;
-  Access access(state_->table, spot);
-  access.find(state_->current, now);
-  const auto at = charged ? std::optional(instant_of(access.limit(), *charged)) : std::nullopt;
-  return access.change([&](Cell& cell) { access.limit().refund(cell, access.now(), cost, at); });
+  return state_->verb(
+      key, now, [&](const auto& numbers, waiting::State& base, std::int64_t at) { numbers.refund(base, at, cost); },
+      [&](const CompiledLimit& limit, Cell& cell, std::int64_t at) {
+        limit.refund(cell, at, cost, instant_of(limit, charged));
+      });
 }
 
 Decision KeyedCore::settle(std::string_view key, std::uint64_t reserved, std::uint64_t actual, Time now,
                            std::optional<Time> charged) {
-  const KeyHash::Spot spot = state_->table.hash().spot(key);
-  const auto by_line = state_->beneath_line(
-      spot, waiting::Kind::charge, now,
-      [&](const auto& numbers, waiting::State& base, std::int64_t at) { numbers.settle(base, at, reserved, actual); });
-  if (by_line) return *by_line;
-  Access access(state_->table, spot);
-  access.find(state_->current, now);
-  const auto at = charged ? std::optional(instant_of(access.limit(), *charged)) : std::nullopt;
-  return access.change([&](Cell& cell) { access.limit().settle(cell, access.now(), reserved, actual, at); });
+  return state_->verb(
+      key, now,
+      [&](const auto& numbers, waiting::State& base, std::int64_t at) { numbers.settle(base, at, reserved, actual); },
+      [&](const CompiledLimit& limit, Cell& cell, std::int64_t at) {
+        limit.settle(cell, at, reserved, actual, instant_of(limit, charged));
+      });
 }
 
 Decision KeyedCore::penalize(std::string_view key, std::uint64_t cost, Time now) {
-  const KeyHash::Spot spot = state_->table.hash().spot(key);
-  const auto by_line = state_->beneath_line(
-      spot, waiting::Kind::charge, now,
-      [&](const auto& numbers, waiting::State& base, std::int64_t at) { numbers.penalize(base, at, cost); });
-  if (by_line) return *by_line;
-  Access access(state_->table, spot);
-  access.find(state_->current, now);
-  return access.change([&](Cell& cell) { access.limit().penalize(cell, access.now(), cost); });
+  return state_->verb(
+      key, now, [&](const auto& numbers, waiting::State& base, std::int64_t at) { numbers.penalize(base, at, cost); },
+      [&](const CompiledLimit& limit, Cell& cell, std::int64_t at) { limit.penalize(cell, at, cost); });
 }
 
 Decision KeyedCore::reset(std::string_view key, Time now) {

@@ -13,6 +13,7 @@
 #include "sluice/sliding_log.h"
 #include "sluice/sliding_window.h"
 #include "sluice/token_bucket.h"
+#include "tests/numbers_of.h"
 
 namespace sluice::model {
 
@@ -24,18 +25,6 @@ using algorithm::View;
 Time both(std::int64_t now) { return {.steady = now, .utc = now}; }
 std::optional<Time> both(std::optional<std::int64_t> at) { return at ? std::optional(both(*at)) : std::nullopt; }
 std::int64_t ticks(Wait wait) { return wait.is_never() ? algorithm::kNever : wait.value().count(); }
-
-template <typename Limiter>
-typename Limiter::Numbers numbers_of(const Limit& limit) {
-  if constexpr (std::is_same_v<Limiter, TokenBucket>) return {limit.rate, limit.period, limit.burst};
-  if constexpr (std::is_same_v<Limiter, LeakyBucket>) return {limit.rate, limit.period, limit.queue};
-  if constexpr (std::is_same_v<Limiter, FixedWindow>) {
-    return {limit.rate, limit.period, limit.align, limit.calendar, limit.count_denied};
-  }
-  if constexpr (std::is_same_v<Limiter, SlidingWindow>) return {limit.rate, limit.period, limit.slots};
-  if constexpr (std::is_same_v<Limiter, SlidingLog>) return {limit.rate, limit.period};
-  if constexpr (std::is_same_v<Limiter, Concurrency>) return {limit.rate, limit.ttl};
-}
 
 // One key of a Keyed, called as the limiter for one key is. Others come and go beside it, so that the table grows and
 // is cleaned, and its own key moves about.

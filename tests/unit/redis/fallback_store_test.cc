@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "store/memory/memory_store.h"
+#include "tests/unit/store/plain_check.h"
 
 namespace sluice::store {
 namespace {
@@ -43,21 +44,6 @@ class FakeStore final : public Store {
   bool admitted = true;
   bool later = false;
   std::deque<Check*> pending;
-};
-
-class PlainCheck final : public Check {
- public:
-  explicit PlainCheck(std::vector<Charge> some) : held_charges_(std::move(some)) {
-    held_decisions_.resize(held_charges_.size());
-    charges = held_charges_;
-    decisions = held_decisions_;
-  }
-  void complete() override { ++completed; }
-  int completed = 0;
-
- private:
-  std::vector<Charge> held_charges_;
-  std::vector<Decision> held_decisions_;
 };
 
 class FallbackStoreTest : public ::testing::Test {

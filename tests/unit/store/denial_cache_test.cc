@@ -11,26 +11,12 @@
 #include <vector>
 
 #include "store/memory/memory_store.h"
+#include "tests/unit/store/plain_check.h"
 
 namespace sluice::store {
 namespace {
 
 using namespace std::chrono_literals;
-
-class PlainCheck final : public Check {
- public:
-  explicit PlainCheck(std::vector<Charge> some) : held_charges_(std::move(some)) {
-    held_decisions_.resize(held_charges_.size());
-    charges = held_charges_;
-    decisions = held_decisions_;
-  }
-  void complete() override { ++completed; }
-  int completed = 0;
-
- private:
-  std::vector<Charge> held_charges_;
-  std::vector<Decision> held_decisions_;
-};
 
 // A store somewhere else, with a network in between that a test may hold up.
 class RemoteStore final : public Store {

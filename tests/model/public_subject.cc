@@ -78,7 +78,7 @@ class PublicSubject final : public Subject {
   explicit PublicSubject(const Limit& limit)
       : limit_(limit), limiter_(std::make_unique<Limiter>(numbers_of<Algorithm>(limit))) {}
 
-  Verdict judge(std::int64_t now, std::uint64_t cost) const override {
+  [[nodiscard]] Verdict judge(std::int64_t now, std::uint64_t cost) const override {
     const Decision decision = limiter_->peek(cost, both(now));
     return {decision.allowed, decision.mark, ticks(decision.retry_after), ticks(decision.delay)};
   }
@@ -103,7 +103,7 @@ class PublicSubject final : public Subject {
       }
     });
   }
-  View view(std::int64_t now) const override {
+  [[nodiscard]] View view(std::int64_t now) const override {
     const Decision decision = limiter_->peek(0, both(now));
     return {decision.limit, decision.remaining, ticks(decision.reset_after)};
   }
@@ -135,14 +135,14 @@ class PublicSubject final : public Subject {
     }
     return released;
   }
-  std::uint64_t next_lease() const override { return leases_ + 1; }
+  [[nodiscard]] std::uint64_t next_lease() const override { return leases_ + 1; }
   void set_limit(const Limit& limit, std::int64_t now) override {
     perform([=](Limiter& limiter) { limiter.set_limit(numbers_of<Algorithm>(limit), both(now)); });
   }
   void reset() override {
     perform([](Limiter& limiter) { limiter.reset(Time{}); });
   }
-  std::unique_ptr<Subject> clone() const override {
+  [[nodiscard]] std::unique_ptr<Subject> clone() const override {
     auto copy = std::make_unique<PublicSubject>(limit_);
     for (const auto& function : done_) copy->perform(function);
     copy->leases_ = leases_;

@@ -99,7 +99,7 @@ class DenialCache::Relay final : public Check {
   DenialCache& owner_;
 };
 
-DenialCache::DenialCache(std::unique_ptr<Store> primary, std::chrono::nanoseconds longest, const DenialEpochs& epochs,
+DenialCache::DenialCache(std::unique_ptr<Store> primary, std::chrono::nanoseconds longest, DenialEpochs& epochs,
                          metrics::Shard& metrics)
     : primary_(std::move(primary)), longest_(longest.count()), epochs_(epochs), metrics_(metrics), table_(epochs) {}
 
@@ -114,22 +114,45 @@ Progress DenialCache::check(Check& check, Time now) {
   relay.asked_at = now.steady;
   relay.epoch = epochs_.latest();
   if (primary_->check(relay, now) == Progress::pending) return Progress::pending;
-  check.admitted = relay.admitted;
-  check.failure = relay.failure;
-  learn(check, relay.asked_at, relay.epoch);
-  relays_.release(relay);
+  answer_from(relay);
   return Progress::answered;
 }
 
-void DenialCache::cancel(Check& check) { relays_.cancel(*primary_, check); }
+Progress DenialCache::apply(Check& check, Time now) {
+  if (check.verb->kind == Verb::Kind::peek) return primary_->apply(check, now);
+  Relay& relay = relays_.take(*this, check);
+  relay.verb = check.verb;
+  const Progress progress = primary_->apply(relay, now);
+  if (progress == Progress::answered) answer_from(relay);
+  return progress;
+}
+
+void DenialCache::cancel(Check& check) {
+  if (check.verb != nullptr) forget(check);
+  relays_.cancel(*primary_, check);
+}
 
 void DenialCache::relayed(Relay& relay) {
   Check& check = *relay.outer;
+  answer_from(relay);
+  check.complete();
+}
+
+// What the relay was told, to whom it stands for; then it is free.
+void DenialCache::answer_from(Relay& relay) {
+  Check& check = *relay.outer;
   check.admitted = relay.admitted;
   check.failure = relay.failure;
-  learn(check, relay.asked_at, relay.epoch);
+  if (relay.verb != nullptr) {
+    forget(check);
+  } else {
+    learn(check, relay.asked_at, relay.epoch);
+  }
   relays_.release(relay);
-  check.complete();
+}
+
+void DenialCache::forget(const Check& check) {
+  for (const Charge& charge : check.charges) epochs_.forget(*charge.limit, charge.key);
 }
 
 bool DenialCache::answer(Check& check, std::int64_t now) const {

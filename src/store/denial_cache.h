@@ -17,6 +17,9 @@ namespace sluice::store {
 /// else asks. Tokens that are given back end this (DenialEpochs); those given back by other processes are heard of
 /// after `longest` at the latest.
 ///
+/// A verb that changes a counter makes all threads forget its denials: when its answer comes, and also when none does,
+/// as it may have been done.
+///
 /// A request is answered here only when that is exact: every charge must be known to be denied, as the state of the
 /// others could not be told. Not remembered: limits that count denied charges, leases (a release comes at any time),
 /// and costs that can never fit. Sliding windows and logs answer for the very cost that was denied only, as the wait of
@@ -27,14 +30,14 @@ namespace sluice::store {
 class DenialCache final : public Store {
  public:
   /// `longest` from 1 ns. `epochs` and `metrics` must outlive this.
-  DenialCache(std::unique_ptr<Store> primary, std::chrono::nanoseconds longest, const DenialEpochs& epochs,
+  DenialCache(std::unique_ptr<Store> primary, std::chrono::nanoseconds longest, DenialEpochs& epochs,
               metrics::Shard& metrics);
   /// Checks that are pending are never completed.
   ~DenialCache() override;
 
   [[nodiscard]] Progress check(Check& check, Time now) override;
-  /// By the primary.
-  [[nodiscard]] Progress apply(Check& check, Time now) override { return primary_->apply(check, now); }
+  /// By the primary; what was denied to the key is then forgotten.
+  [[nodiscard]] Progress apply(Check& check, Time now) override;
   /// Cost: proportional to the checks pending.
   void cancel(Check& check) override;
   [[nodiscard]] bool ready() const override { return primary_->ready(); }
@@ -43,12 +46,14 @@ class DenialCache final : public Store {
   class Relay;
 
   [[nodiscard]] bool answer(Check& check, std::int64_t now) const;
+  void forget(const Check& check);
   void learn(const Check& check, std::int64_t asked_at, std::uint64_t epoch);
   void relayed(Relay& relay);
+  void answer_from(Relay& relay);
 
   const std::unique_ptr<Store> primary_;
   const std::int64_t longest_;
-  const DenialEpochs& epochs_;
+  DenialEpochs& epochs_;
   metrics::Shard& metrics_;
   DenialTable table_;
   RelayPool<Relay> relays_;

@@ -27,7 +27,7 @@ struct DenialKey {
 /// Thread-safe.
 class DenialEpochs {
  public:
-  /// To be called when the shared store has answered a refund, a reset, or whatever else gives tokens to this counter.
+  /// To be called when the shared store has answered, or lost, a verb that changes this counter.
   void forget(const CountedLimit& limit, std::string_view key);
   /// To be called when a policy was loaded.
   void forget_all();

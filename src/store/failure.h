@@ -29,6 +29,11 @@ enum class Failure : std::uint8_t {
 /// A sentence without a full stop, for logs.
 [[nodiscard]] std::string_view to_text(Failure failure);
 
+/// May what was asked of the store have been done all the same?
+[[nodiscard]] constexpr bool may_be_done(Failure failure) {
+  return failure == Failure::timeout || failure == Failure::lost || failure == Failure::bad_answer;
+}
+
 /// Is it the one key or limit that is at fault, and not the store as a whole?
 [[nodiscard]] constexpr bool is_of_one_key(Failure failure) {
   return failure == Failure::wrong_type || failure == Failure::foreign_value || failure == Failure::clock_apart ||

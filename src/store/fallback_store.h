@@ -31,7 +31,8 @@ class FallbackStore final : public Store {
   ~FallbackStore() override;
 
   [[nodiscard]] Progress check(Check& check, Time now) override;
-  /// By the primary alone.
+  /// By the primary alone: nothing that is done to the local counters would be done to the shared ones. So a failure is
+  /// told, and what was charged locally while the primary failed stays so until it is refilled or over.
   [[nodiscard]] Progress apply(Check& check, Time now) override { return primary_->apply(check, now); }
   /// Cost: proportional to the checks pending.
   void cancel(Check& check) override;

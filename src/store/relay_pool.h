@@ -27,6 +27,7 @@ class RelayPool {
     relay.charges = check.charges;
     relay.decisions = check.decisions;
     relay.leases = check.leases;
+    relay.verb = nullptr;
     relay.failure = Failure::none;
     relay.outer = &check;
     return relay;
@@ -37,7 +38,7 @@ class RelayPool {
     free_.push_back(&relay);
   }
 
-  /// Withdraws the relay of a check, or else the check itself: verbs go to the primary as they are. Cost: proportional
+  /// Withdraws the relay of a check, or else the check itself: some go to the primary as they are. Cost: proportional
   /// to the checks pending.
   void cancel(Store& primary, Check& check) {
     const auto found = std::ranges::find_if(relays_, [&](const auto& relay) { return relay->outer == &check; });

@@ -25,9 +25,11 @@ class Check {
   std::span<Decision> decisions;
   /// Empty, or as many as charges: the id of the lease that a charge of a concurrency limit took; 0 when it took none.
   std::span<std::uint64_t> leases;
-  /// Of Store::apply: what is done to the key of the one charge, whose cost means nothing. Else null.
+  /// Of Store::apply: what is done to the key of the one charge, whose cost means nothing; or peek, of any charges.
+  /// Else null.
   const Verb* verb = nullptr;
-  /// Was the request as a whole admitted (and so charged)? Of a verb: was it done (false: the lease was not held)?
+  /// Was the request as a whole admitted (and so charged; peek: would it be)? Of another verb: was it done (false: the
+  /// lease was not held)?
   bool admitted = false;
   /// Anything but none: the store could not answer, and `decisions` and `admitted` mean nothing.
   Failure failure = Failure::none;
@@ -49,9 +51,9 @@ class Store {
   /// on the network. Thread-safety: see the implementation (memory: any thread; Redis: the io thread that made it).
   [[nodiscard]] virtual Progress check(Check& check, Time now) = 0;
   /// Carries out check.verb; the decision is what a check of cost 0 says then. Answers as check() does, but no word of
-  /// the policy stands in for a store that fails: the failure is told, and the verb may have been done. `unsupported`,
-  /// when the store or the limit's algorithm has no such verb: release is of concurrency alone, which has it and reset
-  /// alone. Who gives tokens back tells DenialEpochs once it is done.
+  /// the policy stands in for a store that fails: the failure is told, and the verb may have been done (see
+  /// may_be_done). `unsupported`, when the limit's algorithm has no such verb (see has_verb). peek is of any number of
+  /// charges and answers as check() would, decision by decision.
   [[nodiscard]] virtual Progress apply(Check& check, Time /*now*/) {
     check.failure = Failure::unsupported;
     return Progress::answered;

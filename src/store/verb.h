@@ -4,13 +4,18 @@
 #include <cstdint>
 #include <optional>
 
+#include "sluice/limit.h"
+
 namespace sluice::store {
 
-/// A verb of docs/semantics.md section 5 on one key. `set_limit` is a check of cost 0 with the new numbers. A value.
+/// A verb of docs/semantics.md section 5 on one key, or a peek at many. `set_limit` is a check of cost 0 with the new
+/// numbers. A value.
 struct Verb {
-  enum class Kind : std::uint8_t { refund = 2, overdraw = 3, penalize = 4, reset = 5, release = 6 };
+  enum class Kind : std::uint8_t { peek = 1, refund = 2, overdraw = 3, penalize = 4, reset = 5, release = 6 };
 
-  /// Gives tokens back. `at`: the time of their charge, in µs since 1970 UTC by the store's clock, when it is known.
+  /// Answers as a check of the same charges would, and changes nothing.
+  [[nodiscard]] static Verb peek() { return {.kind = Kind::peek}; }
+  /// Gives tokens back. `at`: the time of their charge, in ns since 1970 UTC by the store's clock, when it is known.
   [[nodiscard]] static Verb refund(std::uint64_t cost, std::optional<std::int64_t> at = std::nullopt) {
     return {.kind = Kind::refund, .amount = cost, .at = at};
   }
@@ -31,5 +36,11 @@ struct Verb {
   std::uint64_t amount = 0;  ///< tokens, 0 … kMaxTokens; release: the lease
   std::optional<std::int64_t> at = std::nullopt;
 };
+
+/// Does an algorithm have such a verb? Release is of concurrency alone, which has only it, peek and reset.
+[[nodiscard]] constexpr bool has_verb(Algorithm algorithm, Verb::Kind kind) {
+  if (kind == Verb::Kind::peek || kind == Verb::Kind::reset) return true;
+  return (kind == Verb::Kind::release) == (algorithm == Algorithm::concurrency);
+}
 
 }  // namespace sluice::store

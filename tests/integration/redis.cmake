@@ -1,7 +1,7 @@
 # Tests against a redis-server of their own.
 find_package(Python3 3.9 REQUIRED COMPONENTS Interpreter)
 
-add_library(redis_test_support STATIC redis_engine.cc redis_server.cc)
+add_library(redis_test_support STATIC redis_engine.cc redis_server.cc store_engine.cc)
 target_include_directories(redis_test_support PUBLIC ${PROJECT_SOURCE_DIR})
 target_link_libraries(redis_test_support PUBLIC sluice::redis_store sluice_model
                                          PRIVATE $<BUILD_INTERFACE:sluice_flags>)
@@ -20,6 +20,8 @@ foreach(algorithm token_bucket leaky_bucket fixed_window sliding_window sliding_
                        PROPERTIES LABELS integration TIMEOUT 300)
 endforeach()
 
+# Both stores, all verbs, against the slow model.
+sluice_test(store_model_test SOURCES store_model_test.cc LIBS redis_test_support sluice::memory_store LABEL integration)
 sluice_test(redis_store_test SOURCES redis_store_test.cc LIBS redis_test_support sluice::memory_store LABEL integration)
 sluice_test(redis_limiter_test SOURCES redis_limiter_test.cc LIBS redis_test_support sluice::shared_limiter LABEL integration)
 sluice_test(redis_failure_test SOURCES redis_failure_test.cc LIBS redis_test_support sluice::memory_store LABEL integration)

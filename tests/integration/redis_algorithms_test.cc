@@ -315,9 +315,9 @@ TEST_F(RedisAlgorithmsTest, Verbs) {
     EXPECT_FALSE(ask(*store, limit).admitted);
     EXPECT_EQ(remaining(Verb::refund(13)), 3U);
     EXPECT_EQ(remaining(Verb::settle(0, 10)), 0U);
-    EXPECT_EQ(remaining(Verb::refund(8, kNewYear)), 1U);
+    EXPECT_EQ(remaining(Verb::refund(8, kNewYear * 1'000)), 1U);
     if (numbers.algorithm != Algorithm::token_bucket) {
-      EXPECT_EQ(remaining(Verb::refund(8, kNewYear - 10'000'000)), 1U);  // of what no longer counts
+      EXPECT_EQ(remaining(Verb::refund(8, (kNewYear - 10'000'000) * 1'000)), 1U);  // of what no longer counts
     }
     EXPECT_EQ(remaining(Verb::refund(kMaxTokens)), 10U);
     EXPECT_TRUE(ask(*store, limit, 10).admitted);

@@ -2,158 +2,45 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <stdexcept>
+#include <vector>
 
-#include "algorithm/int128.h"
 #include "store/redis/check_call.h"
+#include "store/redis/redis_limit.h"
 #include "store/redis/resp_writer.h"
 
 namespace sluice::testing {
 
 namespace {
 
-using algorithm::Int128;
-using boost::json::object;
-using boost::json::value;
-using model::Operation;
 using store::redis::RedisLimit;
 using store::redis::text_of;
 
 constexpr std::int64_t kTrustedLead = std::int64_t{1} << 53;
 
-class PlainCheck final : public store::Check {
- public:
-  void complete() override {}
-};
-
-value ticks(const Wait& wait) { return wait.is_never() ? value(nullptr) : value(wait.value().count() / 1'000); }
-
-object figures(const Decision& decision) {
-  return {{"limit", decision.limit},
-          {"remaining", decision.remaining},
-          {"retry_after", ticks(decision.retry_after)},
-          {"reset_after", ticks(decision.reset_after)}};
-}
-
-value mark_of(const Decision& decision) {
-  if (decision.mark == Mark::none) return nullptr;
-  return decision.mark == Mark::quota_hit ? "quota_hit" : "over_quota";
-}
-
-// The decision of many, as docs/semantics.md section 4 has it.
-std::size_t deciding(bool admitted, const std::vector<Decision>& decisions) {
-  std::size_t best = decisions.size();
-  for (std::size_t i = 0; i < decisions.size(); ++i) {
-    if (!admitted && decisions[i].allowed) continue;
-    if (best == decisions.size()) {
-      best = i;
-      continue;
-    }
-    const Decision& one = decisions[i];
-    const Decision& leader = decisions[best];
-    if (!admitted) {
-      if (one.retry_after > leader.retry_after) best = i;
-    } else if (leader.limit != 0) {
-      const bool less = one.limit == 0 || static_cast<Int128>(one.remaining) * leader.limit <
-                                              static_cast<Int128>(leader.remaining) * one.limit;
-      if (less) best = i;
-    }
-  }
-  return best;
-}
-
 }  // namespace
 
 RedisEngine::RedisEngine(RedisServer& server, store::redis::ScriptStyle style)
-    : server_(server), script_(store::redis::make_check_script(kTracedClock, style)) {
+    : StoreEngine(algorithm::Tick::microsecond),
+      server_(server),
+      script_(store::redis::make_check_script(kTracedClock, style)) {
   server_.command({"FLUSHALL"});
   server_.command({"SCRIPT", "LOAD", script_.text});
 }
 
-RedisEngine::Held& RedisEngine::held(const std::string& limit, const std::string& key) {
-  Held& one = held_[{limit, key}];
-  if (one.limit == nullptr) {
-    one.counted.numbers = limits_.at(limit);
-    one.counted.identity = "test/" + limit;
-    auto compiled = RedisLimit::compile(one.counted.numbers);
-    if (!compiled) throw std::invalid_argument(compiled.error().message);
-    one.limit = *std::move(compiled);
-  }
-  return one;
-}
-
-object RedisEngine::apply(const Operation& operation) {
-  using store::redis::CallKind;
-  if (operation.verb == "limit") {
-    latest_ = 0;
-    limits_[operation.limit] = model::with_numbers({}, operation.numbers, algorithm::Tick::microsecond);
-    return {};
-  }
-  latest_ = std::max(latest_, operation.now);
-  if (operation.verb == "check") return check(operation.charges, operation.now, CallKind::check);
-  if (operation.verb == "peek") return check(operation.charges, operation.now, CallKind::peek);
-  return verb(operation);
-}
-
-object RedisEngine::check(const std::vector<model::TracedCharge>& traced, std::int64_t now,
-                          store::redis::CallKind kind) {
-  // The same key twice is one charge of the sum, in the place of the first.
-  std::map<Name, std::size_t> places;
-  std::vector<store::Charge> charges;
+void RedisEngine::ask(store::Check& check, std::int64_t now) {
+  latest_ = std::max(latest_, now);
   std::vector<std::shared_ptr<const RedisLimit>> limits;
-  std::vector<std::size_t> indices;
-  for (std::size_t i = 0; i < traced.size(); ++i) {
-    const auto [place, is_new] = places.try_emplace({traced[i].limit, traced[i].key}, charges.size());
-    if (!is_new) {
-      charges[place->second].cost += traced[i].cost;
-      continue;
+  for (const store::Charge& charge : check.charges) {
+    auto known = std::ranges::find(compiled_, charge.limit->numbers, [](const auto& one) { return one->numbers(); });
+    if (known == compiled_.end()) {
+      auto compiled = RedisLimit::compile(charge.limit->numbers);
+      if (!compiled) throw std::invalid_argument(compiled.error().message);
+      known = compiled_.insert(known, *std::move(compiled));
     }
-    const Held& one = held(traced[i].limit, traced[i].key);
-    charges.push_back({.limit = &one.counted, .key = place->first.second, .cost = traced[i].cost});
-    limits.push_back(one.limit);
-    indices.push_back(i);
+    limits.push_back(*known);
   }
-  std::vector<Decision> decisions(charges.size());
-  std::vector<std::uint64_t> leases(charges.size());
-  PlainCheck check;
-  check.charges = charges;
-  check.decisions = decisions;
-  check.leases = leases;
-
-  ask(check, limits, now, kind);
-  const std::size_t which = deciding(check.admitted, decisions);
-  object answer = figures(decisions[which]);
-  answer["allowed"] = check.admitted;
-  value delay(nullptr);
-  boost::json::array given;
-  bool has_delay = false;
-  for (std::size_t i = 0; i < charges.size(); ++i) {
-    const Algorithm algorithm = charges[i].limit->numbers.algorithm;
-    if (algorithm == Algorithm::leaky_bucket) {
-      has_delay = true;
-      const std::int64_t own = decisions[i].delay.value().count() / 1'000;
-      if (check.admitted) delay = std::max(delay.is_null() ? 0 : delay.as_int64(), own);
-    } else if (algorithm == Algorithm::concurrency && check.admitted) {
-      auto& known = held(traced[indices[i]].limit, traced[indices[i]].key).leases;
-      const bool took = leases[i] != 0;
-      given.push_back(took ? value(known.size() + 1) : value(nullptr));
-      if (took && kind == store::redis::CallKind::check) known.emplace_back(leases[i], charges[i].cost);
-    }
-  }
-  if (has_delay) answer["delay"] = delay;
-  const Algorithm algorithm = charges[0].limit->numbers.algorithm;
-  if (traced.size() > 1) {
-    answer["which"] = indices[which];
-    answer["leases"] = given;
-  } else if (algorithm == Algorithm::fixed_window) {
-    answer["mark"] = mark_of(decisions[0]);
-  } else if (algorithm == Algorithm::concurrency) {
-    answer["lease"] = given.empty() ? value(nullptr) : given[0];
-  }
-  return answer;
-}
-
-void RedisEngine::ask(store::Check& check, store::redis::Limits limits, std::int64_t now, store::redis::CallKind kind) {
   store::redis::Batch batch;
   if (!batch.add(check, limits, "sluice:", Time{.steady = 0, .utc = latest_ * 1'000}, 0)) {
     throw std::logic_error("a batch takes its first request");
@@ -163,7 +50,7 @@ void RedisEngine::ask(store::Check& check, store::redis::Limits limits, std::int
   store::redis::append_command(command, 2 + store::redis::words_of_call(batch) + 1);
   store::redis::append_bulk(command, "EVALSHA");
   store::redis::append_bulk(command, script_.sha1);
-  store::redis::append_call(command, batch, kind);
+  store::redis::append_call(command, batch);
   store::redis::append_bulk(command, std::to_string(now));
   const auto reply = server_.raw_command(command);
   const store::Failure failure = store::redis::AnswerReader(kTrustedLead).read(*reply, batch);
@@ -171,50 +58,6 @@ void RedisEngine::ask(store::Check& check, store::redis::Limits limits, std::int
     throw std::runtime_error(std::string(to_text(failure)) + ": " +
                              (reply->type == REDIS_REPLY_ERROR ? std::string(text_of(*reply)) : ""));
   }
-}
-
-object RedisEngine::verb(const Operation& operation) {
-  using store::Verb;
-  const Name name{operation.limit, operation.key};
-  Held& one = held(operation.limit, operation.key);
-  if (operation.verb == "set_limit") {
-    one.counted.numbers = model::with_numbers(one.counted.numbers, operation.numbers, algorithm::Tick::microsecond);
-    auto compiled = RedisLimit::compile(one.counted.numbers);
-    if (!compiled) throw std::invalid_argument(compiled.error().message);
-    one.limit = *std::move(compiled);
-    return check({{operation.limit, operation.key, 0}}, operation.now, store::redis::CallKind::check);
-  }
-  Verb verb;
-  if (operation.verb == "reset") {
-    verb = Verb::reset();
-  } else if (operation.verb == "refund") {
-    verb = Verb::refund(operation.cost, operation.at);
-  } else if (operation.verb == "settle") {
-    verb = Verb::settle(operation.reserved, operation.actual, operation.at);
-  } else if (operation.verb == "penalize") {
-    verb = Verb::penalize(operation.cost);
-  } else if (operation.verb == "release") {
-    const bool is_known = operation.lease >= 1 && operation.lease <= one.leases.size();
-    const auto lease = is_known ? one.leases[operation.lease - 1] : std::pair<std::uint64_t, std::uint64_t>{999, 1};
-    verb = Verb::release(lease.first, lease.second);
-  } else {
-    throw std::invalid_argument("unknown verb " + operation.verb);
-  }
-  const store::Charge charge{.limit = &one.counted, .key = name.second};
-  Decision decision;
-  PlainCheck told;
-  told.charges = {&charge, 1};
-  told.decisions = {&decision, 1};
-  told.verb = &verb;
-  ask(told, {&one.limit, 1}, operation.now, store::redis::CallKind::check);
-  object answer = figures(decision);
-  answer["allowed"] = true;
-  const Algorithm algorithm = one.counted.numbers.algorithm;
-  if (algorithm == Algorithm::fixed_window) answer["mark"] = nullptr;
-  if (algorithm == Algorithm::leaky_bucket) answer["delay"] = decision.delay.value().count() / 1'000;
-  if (algorithm == Algorithm::concurrency) answer["lease"] = nullptr;
-  if (operation.verb == "release") answer["released"] = told.admitted;
-  return answer;
 }
 
 }  // namespace sluice::testing

@@ -4,8 +4,11 @@
 #include <cassert>
 #include <mutex>
 #include <new>
+#include <random>
 #include <vector>
 
+#include "algorithm/int128.h"
+#include "algorithm/ticks.h"
 #include "store/admission.h"
 #include "store/memory/live_limit.h"
 
@@ -23,6 +26,47 @@ void forget_turn(Verdict& verdict) {
   verdict.delay = 0;
 }
 
+// When the charge that is given back was made, by the clock that the limit goes by.
+std::optional<std::int64_t> instant_of(const Verb& verb, const CompiledLimit& compiled, Time now) {
+  if (!verb.at) return std::nullopt;
+  const std::int64_t apart = compiled.uses_utc() ? 0 : now.steady - now.utc;
+  const algorithm::Int128 instant = algorithm::Int128{*verb.at} + apart;
+  return static_cast<std::int64_t>(std::clamp<algorithm::Int128>(instant, -algorithm::kLatest, algorithm::kLatest));
+}
+
+// What check() would tell of a charge, in a request that would be admitted or not.
+Decision look(const CompiledLimit& compiled, const Cell& cell, std::int64_t instant, std::uint64_t cost,
+              bool admitted) {
+  algorithm::Outcome outcome = compiled.peek(cell, instant, cost);
+  if (outcome.verdict.fits && !admitted) {
+    forget_turn(outcome.verdict);
+    outcome.view = compiled.view(cell, instant);
+  }
+  return compiled.decision(outcome);
+}
+
+// False: the lease is not held.
+bool carry_out(const Verb& verb, const CompiledLimit& compiled, Cell& cell, Time now) {
+  const std::int64_t instant = compiled.instant(now);
+  switch (verb.kind) {
+    case Verb::Kind::refund:
+      compiled.refund(cell, instant, verb.amount, instant_of(verb, compiled, now));
+      break;
+    case Verb::Kind::overdraw:
+      compiled.settle(cell, instant, 0, verb.amount);
+      break;
+    case Verb::Kind::penalize:
+      compiled.penalize(cell, instant, verb.amount);
+      break;
+    case Verb::Kind::release:
+      return compiled.release(cell, instant, verb.amount);
+    case Verb::Kind::reset:
+    case Verb::Kind::peek:
+      break;
+  }
+  return true;
+}
+
 Decision without_figures(const CountedLimit& limit) {
   Decision decision;
   decision.allowed = limit.on_store_failure != OnStoreFailure::deny;
@@ -32,12 +76,13 @@ Decision without_figures(const CountedLimit& limit) {
 
 }  // namespace
 
-MemoryStore::MemoryStore(std::uint64_t max_keys) : table_(max_keys, book_, memory::HugePages::at_once) {}
+MemoryStore::MemoryStore(std::uint64_t max_keys)
+    : table_(max_keys, book_, memory::HugePages::at_once), leases_(std::uint64_t{std::random_device{}()} << 16U) {}
 
 MemoryStore::~MemoryStore() = default;
 
 Progress MemoryStore::check(Check& check, Time now) {
-  if (check.charges.size() == 1) {
+  if (check.charges.size() == 1 && check.leases.empty()) {
     check_one(check.charges.front(), check.decisions.front(), check.admitted, now);
   } else {
     check_many(check, now);
@@ -103,6 +148,65 @@ Decision MemoryStore::judge(const Charge& charge, Time now) {
   } catch (const std::bad_alloc&) {
     return without_figures(*charge.limit);
   }
+}
+
+Progress MemoryStore::apply(Check& check, Time now) {
+  check.failure = Failure::none;
+  if (check.verb->kind == Verb::Kind::peek) {
+    check_many(check, now);
+    return Progress::answered;
+  }
+  const CountedLimit& counted = *check.charges.front().limit;
+  const LiveLimit* limit = LiveLimit::of(counted);
+  if (limit == nullptr || !has_verb(counted.numbers.algorithm, check.verb->kind)) {
+    check.failure = Failure::unsupported;
+    return Progress::answered;
+  }
+  try {
+    apply_one(check, *limit, now);
+  } catch (const std::bad_alloc&) {
+    check.failure = Failure::out_of_memory;
+  }
+  table_.clean(now);
+  return Progress::answered;
+}
+
+void MemoryStore::apply_one(Check& check, const LiveLimit& limit, Time now) {
+  const Charge& charge = check.charges.front();
+  const CompiledLimit& compiled = limit.compiled;
+  const std::int64_t instant = compiled.instant(now);
+  const std::uint64_t place = table_.hash()(limit.id, charge.key);
+  const auto hash = static_cast<std::uint32_t>(place);
+  Shard& shard = table_.shard(table_.shard_number(place));
+  const memory::SlotKey key = table_.hash().slot_key(charge.key);
+  const auto change = [&](Cell& cell) {
+    check.admitted = carry_out(*check.verb, compiled, cell, now);
+    return compiled.peek(cell, instant, 0);
+  };
+  algorithm::Outcome outcome;
+  {
+    const std::scoped_lock lock(shard);
+    std::uint32_t found = shard.find(hash, limit, key);
+    if (found != Shard::kNone && check.verb->kind == Verb::Kind::reset) {
+      shard.erase(found);
+      found = Shard::kNone;
+    }
+    if (found != Shard::kNone) {
+      shard.bring_up_to_date(found, limit, instant);
+      outcome = shard.change(found, limit, change);
+      shard.note_life(outcome.view.reset_after, now);
+    } else {
+      Cell cell;
+      outcome = change(cell);
+      if (!cell.is_fresh()) shard.insert(hash, limit, key, cell, outcome.view.reset_after, now);
+    }
+  }
+  check.decisions.front() = compiled.decision(outcome);
+}
+
+// Under the lock of the cell's shard, so that ids rise in each cell: it skips those before.
+std::uint64_t MemoryStore::take_lease(const LiveLimit& limit, Cell& cell, std::int64_t instant, std::uint64_t cost) {
+  return limit.compiled.take_lease(cell, instant, cost, leases_.fetch_add(1, std::memory_order_relaxed));
 }
 
 /// One charge of several on its way.
@@ -189,14 +293,23 @@ void MemoryStore::check_many(Check& check, Time now) {
   }
 
   check.admitted = admission.admitted();
+  std::ranges::fill(check.leases, 0);
+  const bool looks_only = check.verb != nullptr;
   for (std::size_t i = 0; i < count; ++i) {
     Step& step = steps[i];
     if (step.limit == nullptr) continue;
     const CompiledLimit& compiled = step.limit->compiled;
     const Charge& charge = check.charges[i];
+    if (looks_only) {
+      const Cell& cell = step.slot == Shard::kNone ? step.fresh : table_.shard(step.shard)[step.slot].cell;
+      check.decisions[i] = look(compiled, cell, step.instant, charge.cost, check.admitted);
+      continue;
+    }
     const auto carry_out = [&](Cell& cell) {
       if (!step.verdict.fits) {
         compiled.count_denied(cell, step.instant, charge.cost);
+      } else if (check.admitted && !check.leases.empty() && charge.limit->numbers.algorithm == Algorithm::concurrency) {
+        check.leases[i] = take_lease(*step.limit, cell, step.instant, charge.cost);
       } else if (check.admitted) {
         compiled.take(cell, step.instant, charge.cost);
       } else {

@@ -1,9 +1,12 @@
 // Counters in this process: the store of a single daemon, and of every daemon when the shared one fails.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <vector>
 
+#include "algorithm/cell.h"
+#include "store/memory/live_limit.h"
 #include "store/memory/policy_record.h"
 #include "store/memory/shard.h"
 #include "store/memory/table.h"
@@ -21,6 +24,7 @@ namespace sluice::store {
 /// - Never more than max_keys. A full shard drops a key for each new one: see memory::Shard::insert; `evicted` counts
 ///   those that were not yet as fresh. As keys spread by hash, a shard may be full when 19/20 of max_keys are there;
 ///   below 8 192 max_keys there is one shard and the bound is exact.
+/// - Leases are told where there is room for them (Check::leases); no id comes twice.
 /// - A denied or a looking charge (cost 0) makes no key.
 /// - The first call that brings new numbers for a key turns its state into theirs (set_limit).
 /// - A limit that cannot be compiled, which the policy loader refuses, and a charge for which there is no memory are
@@ -40,6 +44,10 @@ class MemoryStore final : public Store {
   /// Any thread. Always answers at once. Cost: two or three cache misses a charge and some 40 ns; no allocation but for
   /// states that grow.
   [[nodiscard]] Progress check(Check& check, Time now) override;
+  /// Any thread. Has all verbs, each of which is one atomic step; `unsupported` also of a limit that cannot be
+  /// compiled, `out_of_memory` when the state wants memory and there is none: then nothing has changed. Cost: as
+  /// check().
+  [[nodiscard]] Progress apply(Check& check, Time now) override;
   void cancel(Check& /*check*/) override {}
   /// The verdict on a charge of which nothing is taken, as for one that fits in a request that others deny: the figures
   /// are those of the state as it is. Any thread; cost: as check().
@@ -57,9 +65,14 @@ class MemoryStore final : public Store {
 
   void check_one(const Charge& charge, Decision& decision, bool& admitted, Time now);
   void check_many(Check& check, Time now);
+  void apply_one(Check& check, const memory::LiveLimit& limit, Time now);
+  [[nodiscard]] std::uint64_t take_lease(const memory::LiveLimit& limit, algorithm::Cell& cell, std::int64_t instant,
+                                         std::uint64_t cost);
 
   memory::PolicyRecord::Book book_;
   memory::Table<memory::PolicyRecord> table_;
+  /// The last lease's id. Begins anywhere, so that a lease of before a restart is not taken for one of after it.
+  std::atomic<std::uint64_t> leases_;
 };
 
 }  // namespace sluice::store

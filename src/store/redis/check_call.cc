@@ -33,7 +33,9 @@ void append_request(std::string& out, const Batch& batch, const Batch::Request& 
 void append_verb(std::string& out, const Verb& verb) {
   append_packed<7>(out, verb.amount);
   append_packed<1>(out, verb.at ? 1 : 0);
-  append_packed<8>(out, static_cast<std::uint64_t>(verb.at.value_or(0)));
+  std::int64_t at = verb.at.value_or(0);  // of release the cost, else a time, which goes as µs
+  if (verb.kind != Verb::Kind::release) at = at / 1'000 - (at % 1'000 < 0 ? 1 : 0);
+  append_packed<8>(out, static_cast<std::uint64_t>(at));
 }
 
 }  // namespace
@@ -57,7 +59,7 @@ void append_call(std::string& out, const Batch& batch, CallKind kind) {
   append_packed<2>(scratch, in_a_row);
   for (const Batch::Request& request : batch.requests()) {
     if (!request.is_sent) continue;
-    if (request.verb) {
+    if (request.verb && request.verb->kind != Verb::Kind::peek) {
       append_verb(scratch, *request.verb);
     } else {
       append_request(scratch, batch, request);
@@ -123,7 +125,7 @@ bool AnswerReader::judge(Batch& batch, Batch::Request& request, char verdict) {
     request.failure = held_[charge.key].failure;
     return verdict == 'x';
   }
-  if (request.verb) return read_verb(batch, request, *request.verb, verdict);
+  if (request.verb && request.verb->kind != Verb::Kind::peek) return read_verb(batch, request, *request.verb, verdict);
   verdicts_.resize(charges.size());
   Admission admission;
   for (std::size_t i = 0; i < charges.size(); ++i) {
@@ -147,7 +149,7 @@ bool AnswerReader::judge(Batch& batch, Batch::Request& request, char verdict) {
     decision = held_[charges[i].key].state.decision(verdicts_[i]);
     decision.which = static_cast<std::uint32_t>(i);
     if (i < request.check->leases.size()) {
-      const bool taken = admission.admitted() && verdicts_[i].fits && charges[i].cost > 0;
+      const bool taken = !request.verb && admission.admitted() && verdicts_[i].fits && charges[i].cost > 0;
       request.check->leases[i] = taken ? held_[charges[i].key].state.lease() : 0;
     }
   }

@@ -85,10 +85,8 @@ Progress RedisStore::check(Check& check, Time now) {
 }
 
 Progress RedisStore::apply(Check& check, Time now) {
-  const Algorithm algorithm = check.charges[0].limit->numbers.algorithm;
-  const Verb::Kind kind = check.verb->kind;
-  const bool is_of_leases = kind == Verb::Kind::release;
-  if (kind != Verb::Kind::reset && is_of_leases != (algorithm == Algorithm::concurrency)) {
+  if (check.verb->kind == Verb::Kind::peek) return this->check(check, now);
+  if (!has_verb(check.charges[0].limit->numbers.algorithm, check.verb->kind)) {
     check.failure = Failure::unsupported;
     return Progress::answered;
   }

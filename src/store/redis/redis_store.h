@@ -50,7 +50,7 @@ class RedisStore final : public Store, private Client::Owner {
   ~RedisStore() override;
 
   [[nodiscard]] Progress check(Check& check, Time now) override;
-  /// Has all verbs. One is a call of its own.
+  /// One is a call of its own.
   [[nodiscard]] Progress apply(Check& check, Time now) override;
   /// Cost: proportional to the calls in flight.
   void cancel(Check& check) override;

@@ -25,6 +25,7 @@ class FakeStore final : public Store {
     answer(check);
     return Progress::answered;
   }
+  Progress apply(Check& check, Time now) override { return this->check(check, now); }
   void cancel(Check& check) override { std::erase(pending, &check); }
   [[nodiscard]] bool ready() const override { return failure == Failure::none; }
 
@@ -111,6 +112,29 @@ TEST_F(FallbackStoreTest, EachWord) {
   EXPECT_EQ(metrics_.value(metrics::Counter::fallback_local), 2U);
   EXPECT_EQ(metrics_.value(metrics::Counter::fallback_allow), 3U);
   EXPECT_EQ(metrics_.value(metrics::Counter::fallback_deny), 3U);
+}
+
+// What is done to the local counters is not done to the shared ones: a verb is never pretended.
+TEST_F(FallbackStoreTest, AVerbThatFailsIsToldAndTouchesNothingLocal) {
+  primary_->failure = Failure::timeout;
+  PlainCheck charge({{.limit = &local_, .key = "k"}});
+  ASSERT_EQ(store_->check(charge, now_), Progress::answered);
+  for (const Verb& verb : {Verb::refund(1), Verb::reset(), Verb::peek()}) {
+    for (const CountedLimit* limit : {&local_, &allow_, &deny_}) {
+      PlainCheck check({{.limit = limit, .key = "k"}});
+      check.verb = &verb;
+      ASSERT_EQ(store_->apply(check, now_), Progress::answered);
+      EXPECT_EQ(check.failure, Failure::timeout);
+    }
+  }
+  EXPECT_EQ(memory_.judge({.limit = &local_, .key = "k"}, now_).remaining, 0U);
+  EXPECT_EQ(metrics_.value(metrics::Counter::fallback_local), 1U);
+  primary_->failure = Failure::none;
+  const Verb verb = Verb::refund(1);
+  PlainCheck check({{.limit = &local_, .key = "k"}});
+  check.verb = &verb;
+  ASSERT_EQ(store_->apply(check, now_), Progress::answered);
+  EXPECT_EQ(check.decisions[0].source, Source::redis);
 }
 
 TEST_F(FallbackStoreTest, ADenialByWordChargesNothingLocally) {

@@ -33,6 +33,13 @@ class RemoteStore final : public Store {
     pending.push_back(&check);
     return Progress::pending;
   }
+  Progress apply(Check& check, Time now) override {
+    check.failure = failure;
+    if (failure == Failure::none) (void)shared_.apply(check, now);
+    if (!later) return Progress::answered;
+    pending.push_back(&check);
+    return Progress::pending;
+  }
   void cancel(Check& check) override { std::erase(pending, &check); }
   void answer_pending() {
     for (Check* check : std::exchange(pending, {})) check->complete();
@@ -163,6 +170,63 @@ TEST_F(DenialCacheTest, WhatIsGivenBackEndsIt) {
 }
 
 // The denial was made before the tokens were given back, and arrives after.
+TEST_F(DenialCacheTest, AVerbEndsIt) {
+  const CountedLimit limit = counted(kBucket);
+  const auto apply = [&](const Verb& verb) {
+    PlainCheck check({{.limit = &limit, .key = "k"}});
+    check.verb = &verb;
+    EXPECT_EQ(cache_->apply(check, now_), Progress::answered);
+    EXPECT_EQ(check.failure, remote_->failure);
+    return check.decisions[0];
+  };
+  const auto deny = [&] {
+    (void)apply(Verb::reset());
+    (void)ask(limit, 10);
+    (void)ask(limit);
+    was_cached();
+    EXPECT_FALSE(ask(limit).allowed);
+    EXPECT_TRUE(was_cached());
+  };
+  deny();
+  (void)apply(Verb::peek());
+  EXPECT_FALSE(ask(limit).allowed);
+  EXPECT_TRUE(was_cached());
+  EXPECT_EQ(apply(Verb::refund(3)).remaining, 3U);
+  EXPECT_TRUE(ask(limit).allowed);
+  deny();
+  EXPECT_EQ(apply(Verb::penalize(1)).remaining, 0U);
+  EXPECT_EQ(ask(limit).retry_after, Wait(200ms));
+  deny();
+  remote_->failure = Failure::timeout;  // it may have been done
+  (void)apply(Verb::reset());
+  remote_->failure = Failure::none;
+  EXPECT_FALSE(ask(limit).allowed);
+  EXPECT_FALSE(was_cached());
+}
+
+TEST_F(DenialCacheTest, AVerbThatIsOnItsWayEndsItWhenItIsAnsweredOrWithdrawn) {
+  const CountedLimit limit = counted(kBucket);
+  const Verb verb = Verb::refund(1);
+  for (const bool is_withdrawn : {false, true}) {
+    (void)ask(limit, 10);
+    (void)ask(limit);
+    was_cached();
+    EXPECT_FALSE(ask(limit).allowed);
+    EXPECT_TRUE(was_cached());
+    PlainCheck check({{.limit = &limit, .key = "k"}});
+    check.verb = &verb;
+    remote_->later = true;
+    ASSERT_EQ(cache_->apply(check, now_), Progress::pending);
+    if (is_withdrawn) cache_->cancel(check);
+    EXPECT_EQ(remote_->pending.size(), is_withdrawn ? 0U : 1U);
+    remote_->answer_pending();
+    EXPECT_EQ(check.completed, is_withdrawn ? 0 : 1);
+    remote_->later = false;
+    EXPECT_TRUE(ask(limit).allowed);
+    EXPECT_FALSE(was_cached());
+  }
+}
+
 TEST_F(DenialCacheTest, ADenialFromBeforeARefundIsNotLearnt) {
   const CountedLimit limit = counted(kBucket);
   ask(limit, 10);

@@ -457,6 +457,100 @@ TEST(MemoryStore, NoCallDoesMoreThanAShardsWork) {
   EXPECT_LE(most, 5 * memory::Shard<memory::PolicyRecord>::most_slots(8'192));
 }
 
+Failure apply(MemoryStore& store, const CountedLimit& limit, const Verb& verb, AtOnce& check, std::int64_t now) {
+  const Charge charge{.limit = &limit, .key = "k"};
+  check.answers.assign(1, Decision());
+  check.charges = {&charge, 1};
+  check.decisions = check.answers;
+  check.verb = &verb;
+  check.answered = store.apply(check, at(now)) == Progress::answered;
+  check.charges = {};
+  check.verb = nullptr;
+  return check.failure;
+}
+
+TEST(MemoryStore, VerbsMakeAndForgetKeys) {
+  MemoryStore store(100);
+  AtOnce check;
+  const CountedLimit limit = counted("store.verbs", token_bucket(1, hours(1), 10));
+  for (const Verb& verb : {Verb::refund(3), Verb::settle(3, 1), Verb::reset(), Verb::peek()}) {
+    EXPECT_EQ(apply(store, limit, verb, check, kStart), Failure::none);
+    EXPECT_TRUE(check.answered);
+    EXPECT_TRUE(check.admitted);
+    EXPECT_EQ(store.figures().keys, 0U);
+  }
+  EXPECT_EQ(apply(store, limit, Verb::penalize(4), check, kStart), Failure::none);
+  EXPECT_EQ(check.answers[0].remaining, 6U);
+  EXPECT_EQ(check.answers[0].source, Source::memory);
+  EXPECT_EQ(store.figures().keys, 1U);
+  EXPECT_EQ(apply(store, limit, Verb::settle(0, kMaxTokens), check, kStart), Failure::none);
+  EXPECT_EQ(check.answers[0].remaining, 0U);
+  EXPECT_EQ(apply(store, limit, Verb::reset(), check, kStart), Failure::none);
+  EXPECT_EQ(check.answers[0].remaining, 10U);
+  EXPECT_EQ(store.figures().keys, 0U);
+}
+
+// A state that is full again by a verb is dropped in time, and one that a verb made lasts until then.
+TEST(MemoryStore, VerbsKeepTheTimeAtWhichAKeyMayGo) {
+  MemoryStore store(100);
+  AtOnce check;
+  const CountedLimit limit = counted("store.verb_life", token_bucket(1, seconds(1), 1'000));
+  ASSERT_TRUE(check.ask_one(store, limit, "k", 900, at(kStart)).allowed);
+  ASSERT_EQ(apply(store, limit, Verb::refund(899), check, kStart), Failure::none);
+  for (std::int64_t now = kStart; now < kStart + 6 * kSecond; now += kSecond / 4) {
+    static_cast<void>(check.ask_one(store, limit, "other", 0, at(now)));
+  }
+  EXPECT_EQ(store.figures().keys, 0U);
+  EXPECT_EQ(store.figures().evicted, 0U);
+}
+
+TEST(MemoryStore, VerbsThatAnAlgorithmDoesNotHaveAreRefused) {
+  MemoryStore store(100);
+  AtOnce check;
+  Limit numbers;
+  numbers.algorithm = Algorithm::concurrency;
+  numbers.rate = 2;
+  const CountedLimit leases = counted("store.verb_leases", numbers);
+  for (const Verb& verb : {Verb::refund(1), Verb::settle(1, 2), Verb::penalize(1)}) {
+    EXPECT_EQ(apply(store, leases, verb, check, kStart), Failure::unsupported);
+  }
+  const CountedLimit bucket = counted("store.verb_bucket", token_bucket(1, seconds(1), 5));
+  EXPECT_EQ(apply(store, bucket, Verb::release(1, 1), check, kStart), Failure::unsupported);
+  EXPECT_EQ(apply(store, counted("store.verb_wrong", token_bucket(1, seconds(1), 0)), Verb::reset(), check, kStart),
+            Failure::unsupported);
+  EXPECT_EQ(store.figures().keys, 0U);
+}
+
+TEST(MemoryStore, NoLeaseComesTwice) {
+  MemoryStore store(100);
+  AtOnce check;
+  Limit numbers;
+  numbers.algorithm = Algorithm::concurrency;
+  numbers.rate = 1;
+  const CountedLimit limit = counted("store.leases", numbers);
+  const auto take = [&](std::int64_t now) {
+    std::uint64_t lease = 0;
+    check.leases = {&lease, 1};
+    const Decision decision = check.ask_one(store, limit, "k", 1, at(now));
+    check.leases = {};
+    EXPECT_EQ(decision.allowed, lease != 0);
+    return lease;
+  };
+  const std::uint64_t first = take(kStart);
+  EXPECT_NE(first, 0U);
+  EXPECT_EQ(take(kStart), 0U);
+  ASSERT_EQ(apply(store, limit, Verb::release(first + 1, 1), check, kStart), Failure::none);
+  EXPECT_FALSE(check.admitted);
+  ASSERT_EQ(apply(store, limit, Verb::release(first, 1), check, kStart), Failure::none);
+  EXPECT_TRUE(check.admitted);
+  EXPECT_EQ(check.answers[0].remaining, 1U);
+  ASSERT_EQ(apply(store, limit, Verb::reset(), check, kStart), Failure::none);  // the key is gone, its ids are not
+  const std::uint64_t second = take(kStart);
+  EXPECT_GT(second, first);
+  ASSERT_EQ(apply(store, limit, Verb::release(first, 1), check, kStart), Failure::none);
+  EXPECT_FALSE(check.admitted);
+}
+
 TEST(MemoryStore, AKeyTakesAboutOneCacheLine) {
   MemoryStore store(1'000'000);
   AtOnce check;

@@ -93,6 +93,9 @@ int show_settings(const ServeOptions& options, std::ostream& out, std::ostream& 
     const config::Source& source = resolved->sources[row];
     out << setting.name << ": " << shown(setting, source.values) << "  # " << source.origin << '\n';
   }
+  for (const config::QueueSettings& queue : resolved->settings.queues) {
+    out << "queues." << queue.name << ": " << config::to_text(queue) << '\n';
+  }
   return EXIT_SUCCESS;
 }
 

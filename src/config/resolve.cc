@@ -43,6 +43,7 @@ class Resolver {
   void take_file(const File& file) {
     FileContents contents = read_settings_file(file.name, file.text);
     for (std::string& error : contents.errors) resolved_.errors.push_back(std::move(error));
+    resolved_.settings.queues = std::move(contents.queues);
     const std::filesystem::path folder = std::filesystem::path(file.name).parent_path();
     for (FileValue& value : contents.values) {
       const Setting& setting = all_settings()[value.row];

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/result.h"
 #include "config/address.h"
+#include "config/queue_settings.h"
 
 namespace sluice::config {
 
@@ -44,6 +45,7 @@ struct Settings {
   bool grpc_header_x_rate_limit = false;
   std::chrono::nanoseconds grpc_idle_timeout{};
   std::chrono::nanoseconds grpc_max_connection_age{};
+  std::vector<QueueSettings> queues;  ///< from the server file alone
   log::Level log_level = log::Level::info;
   log::Format log_format = log::Format::text;
 };

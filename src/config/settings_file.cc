@@ -55,6 +55,10 @@ class Walker {
         error(key.position, "'" + name + "' is set twice");
       } else if (const auto row = row_of_name(name)) {
         take(*row, value);
+      } else if (name == "queues") {
+        QueuesText queues = read_queues(value, file_);
+        contents_.queues = std::move(queues.queues);
+        for (std::string& message : queues.errors) contents_.errors.push_back(std::move(message));
       } else if (is_group(name)) {
         if (value.kind != yaml::Node::Kind::null) walk_map(value, name);
       } else {
@@ -69,7 +73,7 @@ class Walker {
   }
 
   void unknown(yaml::Position position, const std::string& name) {
-    std::set<std::string_view> names;
+    std::set<std::string_view> names{"queues"};
     for (const Setting& setting : all_settings()) {
       names.insert(setting.name);
       for (std::size_t dot = setting.name.find('.'); dot != std::string_view::npos;

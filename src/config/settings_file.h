@@ -19,6 +19,7 @@ struct FileValue {
 
 struct FileContents {
   std::vector<FileValue> values;
+  std::vector<QueueSettings> queues;
   std::vector<std::string> errors;  ///< each one line, beginning with its place
 };
 

@@ -13,6 +13,7 @@
 #include "algorithm/limit_check.h"
 #include "base/duration.h"
 #include "base/suggest.h"
+#include "policy/overflow_reader.h"
 #include "policy/place_names.h"
 
 namespace sluice::policy {
@@ -74,7 +75,7 @@ constexpr std::array kUses{
     Use{"allow_large_log", {Algorithm::sliding_log, Algorithm::sliding_log}},
 };
 
-constexpr std::array<std::string_view, 4> kNotYet{"local_share", "timeout", "lease", "overflow"};
+constexpr std::array<std::string_view, 3> kNotYet{"local_share", "timeout", "lease"};
 
 constexpr std::uint64_t kMaxPlainRate = std::numeric_limits<std::uint32_t>::max();
 constexpr std::uint64_t kLargeLog = 10'000;
@@ -134,6 +135,7 @@ class LimitReader {
       check_unlimited();
     } else {
       read_numbers();
+      text_.overflow = read_overflow(fields_, options_, findings_);
       if (findings_.errors() == errors_before) check_numbers();
     }
     if (findings_.errors() != errors_before) return std::nullopt;
@@ -185,7 +187,7 @@ class LimitReader {
       findings_.warning(place_of("requests_per_unit"), "`requests_per_unit` does nothing beside `unlimited`");
     }
     for (const std::string_view name : {"algorithm", "burst", "period", "calendar", "align", "queue", "slots", "ttl",
-                                        "count_denied", "on_store_failure", "allow_large_log"}) {
+                                        "count_denied", "on_store_failure", "allow_large_log", "overflow"}) {
       const Field* field = fields_.find(name);
       if (field != nullptr) {
         findings_.error(field->key->position, fmt::format("`{}` has no use beside `unlimited`", name));

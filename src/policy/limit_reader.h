@@ -10,6 +10,7 @@
 
 #include "policy/field_reader.h"
 #include "policy/findings.h"
+#include "policy/overflow.h"
 #include "policy/policy.h"
 #include "policy/request.h"
 #include "sluice/limit.h"
@@ -26,6 +27,7 @@ struct LimitText {
   std::uint32_t requests_per_unit = 0;  ///< 2^32 − 1 where it is more
   Unit unit = Unit::unknown;
   std::optional<OnStoreFailure> on_store_failure;
+  std::optional<Overflow> overflow;
 };
 
 /// Reads a `rate_limit` map. Nothing when there were errors; all are added to `findings`.

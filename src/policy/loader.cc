@@ -241,6 +241,7 @@ class FileLoader {
     rule.metric_path = clean_metric_name(metric_path);
     rule.metadata = std::move(metadata);
     rule.domain = domain_;
+    rule.overflow = std::move(text.overflow);
     builder_.set_rule(node, std::move(rule), std::move(key_levels));
   }
 

@@ -55,6 +55,10 @@ constexpr std::array kNames{
     KnownName{"name", Place::replaces, true},
     KnownName{"timezone", Place::calendar, false},
     KnownName{"anchor_day", Place::calendar, false},
+    KnownName{"max_length", Place::overflow, false},
+    KnownName{"max_age", Place::overflow, false},
+    KnownName{"answer", Place::overflow, false},
+    KnownName{"queue", Place::overflow, false},
 };
 
 std::string_view name_of(Place place) {
@@ -69,6 +73,8 @@ std::string_view name_of(Place place) {
       return "in an item of `replaces`";
     case Place::calendar:
       return "in `calendar`";
+    case Place::overflow:
+      return "in `overflow`";
   }
   return {};
 }

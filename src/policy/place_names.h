@@ -9,7 +9,7 @@
 
 namespace sluice::policy {
 
-enum class Place : std::uint8_t { root, descriptor, rate_limit, replaces, calendar };
+enum class Place : std::uint8_t { root, descriptor, rate_limit, replaces, calendar, overflow };
 
 /// Complains about each field that does not belong in `place`: an error for a name that nobody knows (with what was
 /// probably meant) and for a name of Sluice's that belongs elsewhere; a warning for one that envoyproxy/ratelimit

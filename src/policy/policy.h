@@ -46,6 +46,8 @@ struct LoadOptions {
   /// Says why a store cannot keep a limit exactly, or nothing. Called for each limit; what it says becomes an error at
   /// the limit's place.
   std::function<std::optional<std::string>(const Limit&)> refuse_limit;
+  /// The names that `overflow` may give as its queue; nothing: they are not known here, and any will do.
+  std::optional<std::vector<std::string>> queues;
 };
 
 /// Reads files and directories (every regular file directly in them that does not start with a dot). Never throws.

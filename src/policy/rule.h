@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "policy/overflow.h"
 #include "policy/request.h"
 #include "store/charge.h"
 
@@ -30,6 +32,7 @@ struct Rule {
   std::vector<MetricLevel> metric_levels;
   std::string metadata;  ///< `metadata:` of the policy as a JSON object; empty when there is none
   std::string domain;
+  std::optional<Overflow> overflow;  ///< where requests beyond the limit may wait
   std::uint32_t slot = 0;  ///< dense index of the rule in its snapshot, for per-rule counters
 
   /// The name to show a person: `name`, or else the path in the policy.

@@ -115,6 +115,8 @@ std::vector<std::string> Server::load_policy() {
   if (policy_paths_.empty()) return {"no policy: name a file or directory with --policy"};
   policy::LoadOptions options;
   if (!settings_.redis_url.empty()) options.refuse_limit = store::redis::inexact_in_redis;
+  options.queues.emplace();
+  for (const config::QueueSettings& queue : settings_.queues) options.queues->push_back(queue.name);
   policy::Loaded loaded = policy::load(policy_paths_, options);
   std::vector<std::string> problems;
   for (const policy::Finding& finding : loaded.findings) {

@@ -103,10 +103,9 @@ TEST(LoadErrors, RefuseWhatTheAlgorithmHasNoUseFor) {
 TEST(LoadErrors, SayWhatIsNotBuilt) {
   EXPECT_EQ(limit_findings("unit: day, requests_per_unit: 5, lease: {max_share: 10%}"),
             "p.yaml:4:51: error: `lease` is not supported by this version\n");
-  EXPECT_EQ(limit_findings("unit: day, requests_per_unit: 5, timeout: 5ms, local_share: 0.5, overflow: {}"),
+  EXPECT_EQ(limit_findings("unit: day, requests_per_unit: 5, timeout: 5ms, local_share: 0.5"),
             "p.yaml:4:51: error: `timeout` is not supported by this version\n"
-            "p.yaml:4:65: error: `local_share` is not supported by this version\n"
-            "p.yaml:4:83: error: `overflow` is not supported by this version\n");
+            "p.yaml:4:65: error: `local_share` is not supported by this version\n");
 }
 
 TEST(LoadErrors, CheckCalendars) {

@@ -42,15 +42,16 @@ Time at(std::int64_t now) { return {.steady = now, .utc = now}; }
 template <typename Key>
 using Limiter = Keyed<TokenBucket, Key>;
 
-// Made once, and every key used; a run takes up where the one before left off.
+// Made once, and every key used; a run takes up where the one before left off. Keys come for the first time in another
+// order than ever after: what a limiter keeps of one must not lie beside what it keeps of the next.
 template <typename Key>
 struct Table {
   template <typename Acquire>
   Table(std::vector<Key> given, Acquire acquire)
-      : keys(std::move(given)), order(shuffled(static_cast<std::uint32_t>(keys.size()))) {
-    for (const Key& key : keys) {
-      acquire(limiter, key);
-      acquire(another, key);
+      : keys(std::move(given)), order(shuffled(static_cast<std::uint32_t>(keys.size()), 0)) {
+    for (const std::uint32_t first : shuffled(static_cast<std::uint32_t>(keys.size()), 1)) {
+      acquire(limiter, keys[first]);
+      acquire(another, keys[first]);
     }
   }
   std::vector<Key> keys;

@@ -41,12 +41,12 @@ inline std::vector<std::string> string_keys(std::uint64_t count) {
   return keys;
 }
 
-/// 0 … count − 1 shuffled.
-inline std::vector<std::uint32_t> shuffled(std::uint32_t count) {
+/// 0 … count − 1 shuffled; another number, another order.
+inline std::vector<std::uint32_t> shuffled(std::uint32_t count, std::uint32_t number) {
   std::vector<std::uint32_t> order(count);
   for (std::uint32_t i = 0; i < count; ++i) order[i] = i;
   for (std::uint32_t i = count - 1; i > 0; --i) {
-    std::swap(order[i], order[mix(i) % (std::uint64_t{i} + 1)]);
+    std::swap(order[i], order[mix(std::uint64_t{number} << 32U | i) % (std::uint64_t{i} + 1)]);
   }
   return order;
 }

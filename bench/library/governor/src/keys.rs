@@ -36,11 +36,11 @@ pub fn string_keys(count: u64) -> Vec<String> {
         .collect()
 }
 
-/// 0 … count − 1 shuffled.
-pub fn shuffled(count: u32) -> Vec<u32> {
+/// 0 … count − 1 shuffled; another number, another order.
+pub fn shuffled(count: u32, number: u32) -> Vec<u32> {
     let mut order: Vec<u32> = (0..count).collect();
     for i in (1..count).rev() {
-        let other = mix(u64::from(i)) % (u64::from(i) + 1);
+        let other = mix(u64::from(number) << 32 | u64::from(i)) % (u64::from(i) + 1);
         order.swap(i as usize, other as usize);
     }
     order

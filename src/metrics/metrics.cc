@@ -50,6 +50,8 @@ constexpr std::array<Exposed, kCounters> kExposed = {{
      "Requests that the shared store did not answer in time."},
     {Counter::store_cached_denials, "sluice_store_cached_denials_total", "", "",
      "Requests denied without asking the shared store, which had just denied the same."},
+    {Counter::store_evicted_keys, "sluice_store_evicted_keys_total", "", "",
+     "Keys that the shared store was seen to drop for want of memory: limits that began anew, if they were Sluice's."},
     {Counter::fallback_local, "sluice_fallback_decisions_total", "answer", "local",
      "Decisions made in place of a failed store."},
     {Counter::fallback_allow, "sluice_fallback_decisions_total", "answer", "allow", ""},

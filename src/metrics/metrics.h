@@ -32,6 +32,7 @@ enum class Counter : std::uint8_t {
   store_failures,
   store_timeouts,
   store_cached_denials,
+  store_evicted_keys,  ///< by the server, whosever they are
   fallback_local,
   fallback_allow,
   fallback_deny,

@@ -1,6 +1,7 @@
 #include "store/redis/client.h"
 
 #include <algorithm>
+#include <charconv>
 #include <utility>
 
 #include "store/redis/error_kinds.h"
@@ -36,6 +37,7 @@ Client::Client(const Endpoint& endpoint, const Script& script, const Options& op
 }
 
 Client::~Client() {
+  node_.leave_watch(*this);
   if (is_counted_) node_.link_gone();
 }
 
@@ -136,7 +138,7 @@ void Client::flush(std::int64_t now) {
 void Client::send(Slot& slot) {
   slot.is_sent = true;
   slot.is_sealed = true;
-  if (connection_.in_flight() == 0) progress_at_ = now_;
+  if (!connection_.is_waiting()) progress_at_ = now_;
   connection_.send(slot);
 }
 
@@ -152,11 +154,11 @@ void Client::send_probe() {
 // -- time -------------------------------------------------------------------------------------------------------------
 
 std::int64_t Client::stuck_at() const {
-  return link_ == Link::ready && connection_.in_flight() > 0 ? progress_at_ + kLinkPatience : kNoWakeup;
+  return link_ == Link::ready && connection_.is_waiting() ? progress_at_ + kLinkPatience : kNoWakeup;
 }
 
 std::int64_t Client::next_wakeup() const {
-  std::int64_t next = std::min({link_deadline_, retry_at_, stuck_at()});
+  std::int64_t next = std::min({link_deadline_, retry_at_, look_at_, stuck_at()});
   if (connection_.in_flight() == 0) next = std::min(next, renew_at_);
   if (!pending_.empty()) {
     const Slot& slot = *pending_.front().slot;
@@ -174,6 +176,7 @@ void Client::wake(std::int64_t now) {
   // The server, or the way there, has gone silent, whatever the breaker says: another connection may fare better.
   if (stuck_at() <= now) drop(Failure::timeout);
   if (retry_at_ <= now) retry();
+  if (look_at_ <= now) look_for_evictions();
   forget_stale();
 }
 
@@ -274,11 +277,13 @@ void Client::logged_in() {
   } else {
     retry_at_ = node_.probe_at();
   }
+  if (options_.eviction_interval.count() > 0) look_for_evictions();
 }
 
 // A connection of great age is replaced while nothing is on its way: no failure, and no state that anybody is told.
 void Client::renew() {
   connection_.close(Failure::lost);
+  forget_evictions();
   renew_at_ = kNoWakeup;
   link_ = Link::connecting;
   link_deadline_ = now_ + kLinkPatience;
@@ -317,6 +322,7 @@ void Client::unlink(Failure failure, const std::string& detail) {
   link_ = Link::down;
   link_deadline_ = kNoWakeup;
   renew_at_ = kNoWakeup;
+  forget_evictions();
   is_replica_ = false;
   probing_ = false;
   if (std::exchange(is_counted_, false)) {
@@ -388,6 +394,37 @@ void Client::answered_probe(Slot& slot, Failure failure) {
   } else if (node_.is_open()) {
     retry_at_ = node_.probe_at();
   }
+}
+
+// One client of the node's looks, and only while it may be asked anyway.
+void Client::look_for_evictions() {
+  look_at_ = now_ + options_.eviction_interval.count();
+  if (node_.is_open() || !node_.take_watch(*this)) return;
+  if (!connection_.is_waiting()) progress_at_ = now_;
+  connection_.ask_statistics();
+}
+
+// The next connection may lead to another server.
+void Client::forget_evictions() {
+  look_at_ = kNoWakeup;
+  evicted_.reset();
+  node_.leave_watch(*this);
+}
+
+void Client::told_statistics(const redisReply& reply) {
+  progress_at_ = now_;
+  constexpr std::string_view name = "\nevicted_keys:";
+  const std::string_view text = text_of(reply);
+  const std::size_t at = text.find(name);
+  std::uint64_t evicted = 0;
+  if (reply.type != REDIS_REPLY_STRING || at == std::string_view::npos ||
+      std::from_chars(text.data() + at + name.size(), text.data() + text.size(), evicted).ec != std::errc{}) {
+    look_at_ = kNoWakeup;  // a server, or a user of it, that doesn't tell
+    return;
+  }
+  // It starts again at 0 by CONFIG RESETSTAT.
+  if (evicted_ && evicted != *evicted_) owner_.keys_evicted(evicted > *evicted_ ? evicted - *evicted_ : evicted);
+  evicted_ = evicted;
 }
 
 void Client::failed(Batch& batch, Failure failure) {

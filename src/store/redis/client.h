@@ -8,6 +8,7 @@
 #include <deque>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,6 +37,8 @@ class Client final : private Connection::Owner {
     virtual void bad_key(Failure failure, std::string_view words) = 0;
     /// A call has left.
     virtual void call_sent() = 0;
+    /// The server has dropped so many keys, of whomever, for want of memory. Told by one client of the node's.
+    virtual void keys_evicted(std::uint64_t /*keys*/) {}
 
    protected:
     ~Owner() = default;
@@ -46,7 +49,9 @@ class Client final : private Connection::Owner {
     std::chrono::nanoseconds timeout = std::chrono::milliseconds(20);
     std::chrono::nanoseconds longest_backoff = std::chrono::milliseconds(500);  ///< between attempts to connect
     std::chrono::nanoseconds max_age{};  ///< of a connection, ± 20 %, then it is made anew; 0: no limit
-    std::uint64_t seed = 0;              ///< of the jitter
+    /// Between looks at what the server has evicted; 0: none.
+    std::chrono::nanoseconds eviction_interval{};
+    std::uint64_t seed = 0;  ///< of the jitter
   };
 
   /// What the transport should do now.
@@ -116,6 +121,7 @@ class Client final : private Connection::Owner {
   void logged_in() override;
   void answered(Batch& batch, const redisReply& reply) override;
   void failed(Batch& batch, Failure failure) override;
+  void told_statistics(const redisReply& reply) override;
 
   [[nodiscard]] Slot& new_slot();
   [[nodiscard]] Slot& open_slot();
@@ -135,6 +141,8 @@ class Client final : private Connection::Owner {
   void retry();
   void renew();
   void send_probe();
+  void look_for_evictions();
+  void forget_evictions();
   [[nodiscard]] std::int64_t retry_time();
   [[nodiscard]] std::int64_t stuck_at() const;
 
@@ -156,6 +164,8 @@ class Client final : private Connection::Owner {
   std::int64_t link_deadline_ = kNoWakeup;  ///< connecting and greeting: give up then
   std::int64_t retry_at_ = kNoWakeup;       ///< down: connect again then; open breaker: perhaps probe then
   std::int64_t renew_at_ = kNoWakeup;       ///< the connection's greatest age
+  std::int64_t look_at_ = kNoWakeup;        ///< for evictions
+  std::optional<std::uint64_t> evicted_;    ///< as the server told last on this connection
   std::int64_t progress_at_ = 0;            ///< an answer came, or the first call without one left
   std::int64_t backoff_ = 0;
   bool is_counted_ = false;  ///< by the node as a link

@@ -60,6 +60,10 @@ Failure Connection::handle(const Awaited& awaited, const redisReply& reply) {
       }
       owner_.answered(*awaited.batch, reply);
       return Failure::none;
+    case Kind::statistics:
+      --questions_;
+      owner_.told_statistics(reply);
+      return Failure::none;
     case Kind::auth:
     case Kind::select:
       return is_error ? refused(reply) : Failure::none;
@@ -84,6 +88,7 @@ Failure Connection::refused(const redisReply& reply) {
 
 void Connection::close(Failure failure) {
   ready_ = false;
+  questions_ = 0;
   output_.clear();
   // The owner may send nothing now, but let it see a consistent state.
   for (const Awaited& awaited : std::exchange(awaited_, {})) {
@@ -92,6 +97,14 @@ void Connection::close(Failure failure) {
 }
 
 void Connection::send(Batch& batch) { write(batch, Kind::call); }
+
+void Connection::ask_statistics() {
+  append_command(output_, 2);
+  append_bulk(output_, "INFO");
+  append_bulk(output_, "stats");
+  awaited_.push_back({Kind::statistics, nullptr});
+  ++questions_;
+}
 
 void Connection::write(Batch& batch, Kind kind) {
   const bool with_text = kind == Kind::call_with_text;

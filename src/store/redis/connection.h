@@ -25,6 +25,8 @@ class Connection {
     virtual void answered(Batch& batch, const redisReply& reply) = 0;
     /// No reply will come; it may have been executed.
     virtual void failed(Batch& batch, Failure failure) = 0;
+    /// The reply to ask_statistics().
+    virtual void told_statistics(const redisReply& /*reply*/) {}
 
    protected:
     ~Owner() = default;
@@ -43,9 +45,13 @@ class Connection {
 
   /// Sends what is awaited of a batch, as one call. Precondition: is_ready(), and something is awaited.
   void send(Batch& batch);
+  /// Asks the server what it counts. Precondition: is_ready().
+  void ask_statistics();
   [[nodiscard]] bool is_ready() const { return ready_; }
   /// Batches that have no reply yet.
-  [[nodiscard]] std::size_t in_flight() const { return awaited_.size(); }
+  [[nodiscard]] std::size_t in_flight() const { return awaited_.size() - questions_; }
+  /// Does anything have no reply yet?
+  [[nodiscard]] bool is_waiting() const { return !awaited_.empty(); }
 
   /// What the server said when feed() failed while logging in, as error_detail() gives it.
   [[nodiscard]] const std::string& refusal() const { return refusal_; }
@@ -54,7 +60,7 @@ class Connection {
   [[nodiscard]] std::string& output() { return output_; }
 
  private:
-  enum class Kind : std::uint8_t { auth, select, load, call, call_with_text };
+  enum class Kind : std::uint8_t { auth, select, load, call, call_with_text, statistics };
   struct Awaited {
     Kind kind;
     Batch* batch;
@@ -69,6 +75,7 @@ class Connection {
   Owner& owner_;
   ReplyReader reader_;
   std::deque<Awaited> awaited_;
+  std::size_t questions_ = 0;  ///< for statistics, among those awaited
   std::string output_;
   std::string refusal_;
   bool ready_ = false;

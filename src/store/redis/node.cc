@@ -60,6 +60,17 @@ void Node::link_failed(Failure reason, std::string_view detail) {
   tell_state(reason, detail);
 }
 
+bool Node::take_watch(const Client& who) {
+  const std::scoped_lock lock(mutex_);
+  if (watcher_ == nullptr) watcher_ = &who;
+  return watcher_ == &who;
+}
+
+void Node::leave_watch(const Client& who) {
+  const std::scoped_lock lock(mutex_);
+  if (watcher_ == &who) watcher_ = nullptr;
+}
+
 void Node::listen(Listener& listener) {
   const std::scoped_lock lock(mutex_);
   listeners_.push_back(&listener);

@@ -15,6 +15,8 @@
 
 namespace sluice::store::redis {
 
+class Client;
+
 /// A circuit breaker that the clients of all io threads share. It opens after `failures` failures in a row, whichever
 /// threads see them; then one client at a time tries the server, once an interval; one success closes it for all.
 /// Thread-safe. Every `now` is steady time in ns.
@@ -62,6 +64,10 @@ class Node {
   /// A client could not connect.
   void link_failed(Failure reason, std::string_view detail);
 
+  /// May `who` look at what the server counts? One client at a time may, until it leaves.
+  [[nodiscard]] bool take_watch(const Client& who);
+  void leave_watch(const Client& who);
+
   void listen(Listener& listener);
   /// After this the listener is not called any more.
   void forget(const Listener& listener);
@@ -81,6 +87,7 @@ class Node {
   Jitter jitter_;
   unsigned links_ = 0;
   std::optional<bool> told_;
+  const Client* watcher_ = nullptr;
   std::vector<Listener*> listeners_;
 };
 

@@ -18,6 +18,7 @@ Client::Options client_options(const RedisOptions& options) {
           .timeout = options.timeout,
           .longest_backoff = options.probe_interval,
           .max_age = options.connection_max_age,
+          .eviction_interval = options.eviction_interval,
           .seed = random_seed()};
 }
 
@@ -137,6 +138,12 @@ void RedisStore::done(Check& check, Failure failure) {
 }
 
 void RedisStore::call_sent() { metrics_.add(metrics::Counter::store_calls); }
+
+void RedisStore::keys_evicted(std::uint64_t keys) {
+  metrics_.add(metrics::Counter::store_evicted_keys, keys);
+  log::warn("redis: evicts keys for want of memory: each that was a limit's begins anew, as if never used",
+            {{"server", endpoint_.to_text()}, {"evicted", std::to_string(keys)}});
+}
 
 void RedisStore::count(Failure failure) {
   if (failure == Failure::none) return;

@@ -27,6 +27,8 @@ struct RedisOptions {
   unsigned failures = 5;  ///< in a row, until the server is not asked any more (1 …)
   std::chrono::nanoseconds probe_interval = std::chrono::milliseconds(500);  ///< ± 20 %: then it is tried again
   std::chrono::nanoseconds connection_max_age{};  ///< ± 20 %: then the connection is made anew; 0: no limit
+  /// Between looks at what the server has evicted, by one of the threads; 0: none.
+  std::chrono::nanoseconds eviction_interval = std::chrono::seconds(10);
   ScriptStyle script_style = ScriptStyle::fast;
   const Script* script = nullptr;  ///< null: check_script() of that style. Must outlive the store
   /// What the stores of all io threads know of the server; null: this one alone has it.
@@ -63,6 +65,7 @@ class RedisStore final : public Store, private Client::Owner {
   void done(Check& check, Failure failure) override;
   void bad_key(Failure failure, std::string_view words) override;
   void call_sent() override;
+  void keys_evicted(std::uint64_t keys) override;
 
   [[nodiscard]] Progress submit(Check& check, Time now);
   [[nodiscard]] std::shared_ptr<const RedisLimit> find_limit(const CountedLimit& limit);

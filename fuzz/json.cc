@@ -10,6 +10,7 @@
 #include "front/http/check_codec.h"
 #include "front/http/json_codec.h"
 #include "front/http/json_reader.h"
+#include "sluice/limit.h"
 
 namespace {
 
@@ -109,6 +110,33 @@ void compare_check(std::string_view text) {
   }
 }
 
+/// What a verb takes has the descriptors that a check would have; the rest of it is in range.
+void compare_verbs(std::string_view text) {
+  using Kind = sluice::limiter::CounterVerb::Kind;
+  for (const Kind kind : {Kind::refund, Kind::settle, Kind::penalize, Kind::reset}) {
+    RequestBatch batch;
+    DecodeFault fault;
+    bool is_array = false;
+    if (!sluice::http::decode_verb(text, kind, batch, is_array, fault)) {
+      require(!fault.code.empty() && !fault.message.empty());
+      continue;
+    }
+    require(batch.verbs().size() == batch.requests().size());
+    for (const sluice::limiter::CounterVerb& verb : batch.verbs()) {
+      require(verb.kind == kind);
+      require(verb.reserved <= sluice::kMaxTokens && verb.actual <= sluice::kMaxTokens);
+      require(kind == Kind::settle || (verb.reserved == 0 && verb.actual == 0));
+      require(!verb.at || (*verb.at >= 0 && (kind == Kind::refund || kind == Kind::settle)));
+    }
+    for (const Request& request : batch.requests()) {
+      require(!request.domain.empty() && !request.descriptors.empty());
+      for (const Descriptor& descriptor : request.descriptors) {
+        require(!descriptor.cost || kind == Kind::refund || kind == Kind::penalize);
+      }
+    }
+  }
+}
+
 void compare_proto(std::string_view text) {
   RequestBatch batch;
   DecodeFault fault;
@@ -141,6 +169,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   compare_readers(text);
   compare_check(text);
+  compare_verbs(text);
   compare_proto(text);
   write_and_read(text);
   return 0;

@@ -2,12 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <span>
-#include <string>
 #include <vector>
 
+#include "limiter/charge_list.h"
 #include "metrics/metrics.h"
 #include "policy/policy.h"
 #include "policy/request.h"
@@ -39,7 +38,13 @@ struct Answer {
   /// False when the store failed and the policy answered in its place (decision.source is fallback_allow or
   /// fallback_deny): there are no figures to show.
   bool has_figures = true;
+  /// Of a peek alone, for which no word of the policy stands in: why the store could not answer; then nothing but this
+  /// and the statuses' rules is set.
+  store::Failure failure = store::Failure::none;
 };
+
+/// What is wrong with a request, if anything is; `policy` may be null.
+[[nodiscard]] Answer::Problem problem_of(const Request& request, const policy::Policy* policy);
 
 /// Reusable: buffers keep their capacity, so a call on the memory store allocates nothing after warm-up. Not
 /// thread-safe: used by the io thread that owns it.
@@ -58,7 +63,8 @@ class Call final : private store::Check {
   Call(Owner& owner, metrics::Shard& metrics) : owner_(owner), metrics_(metrics) {}
   ~Call();
 
-  /// Judges `request`. Answered: answer() is ready. Pending: Owner::answered follows. The request's views need not live
+  /// Judges `request`, or looks how it would be judged (Request::peek): then nothing is taken and nothing counted.
+  /// Answered: answer() is ready. Pending: Owner::answered follows. The request's views need not live
   /// on. `policy` may be null (no policy loaded).
   [[nodiscard]] store::Progress start(const Request& request, const std::shared_ptr<const policy::Policy>& policy,
                                       store::Store& store, Time now);
@@ -67,24 +73,10 @@ class Call final : private store::Check {
   [[nodiscard]] const Answer& answer() const { return answer_; }
 
  private:
-  struct Matched {
-    std::size_t key_begin = 0;
-    std::size_t key_end = 0;
-    std::uint64_t cost = 0;
-    std::size_t charge = kNoCharge;
-    bool is_override = false;
-    bool is_replaced = false;
-  };
-  static constexpr std::size_t kNoCharge = SIZE_MAX;
-
   void complete() override;
-  [[nodiscard]] Answer::Problem problem_of(const Request& request) const;
-  void match(const Request& request, const policy::Domain& domain);
-  void drop_replaced();
-  void collect_charges();
   void finish();
   void decide_without_charges();
-  void count(const Status& status, const Matched& matched);
+  void count(const Status& status, bool is_override);
 
   Owner& owner_;
   metrics::Shard& metrics_;
@@ -92,11 +84,7 @@ class Call final : private store::Check {
   /// Kept after the answer, as its rules are the policy's; and so that a call under the same policy costs no count.
   std::shared_ptr<const policy::Policy> policy_;
   store::Store* pending_at_ = nullptr;
-  std::deque<policy::Rule> overrides_;
-  std::string keys_;
-  std::vector<Matched> matched_;  ///< one per descriptor
-  std::vector<store::Charge> charges_buffer_;
-  std::vector<std::uint32_t> charge_descriptors_;  ///< of each charge the first descriptor
+  ChargeList list_;
   std::vector<Decision> decisions_buffer_;
 };
 

@@ -36,6 +36,11 @@ enum class Counter : std::uint8_t {
   fallback_local,
   fallback_allow,
   fallback_deny,
+  verb_refund,  ///< counters that it was done to
+  verb_settle,
+  verb_penalize,
+  verb_reset,
+  verb_failures,
   policy_reloads,  ///< good ones; the first loading is none
   policy_reloads_refused,
   count_

@@ -43,6 +43,7 @@ struct Request {
   std::string_view domain;
   std::span<const Descriptor> descriptors;
   std::uint64_t cost = 1;  ///< of descriptors without one of their own
+  bool peek = false;       ///< tell how it would be answered, and take nothing
 };
 
 }  // namespace sluice

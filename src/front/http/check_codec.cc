@@ -1,16 +1,41 @@
 #include "front/http/check_codec.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstdint>
 #include <optional>
+#include <span>
+#include <vector>
 
+#include "front/http/answer_json.h"
 #include "front/http/json_reader.h"
 #include "front/http/json_text.h"
 #include "sluice/limit.h"
 
 namespace sluice::http {
 namespace {
+
+using VerbKind = limiter::CounterVerb::Kind;
+
+/// What a request has, in the order in which it is told; and those that it must have.
+struct Fields {
+  std::span<const std::string_view> all;
+  std::size_t needed = 2;  ///< so many of the first
+  std::string_view told;
+};
+
+constexpr std::array<std::string_view, 3> kCostFields{"domain", "descriptors", "cost"};
+constexpr std::array<std::string_view, 4> kRefundFields{"domain", "descriptors", "cost", "at"};
+constexpr std::array<std::string_view, 5> kSettleFields{"domain", "descriptors", "reserved", "actual", "at"};
+constexpr std::array<std::string_view, 2> kResetFields{"domain", "descriptors"};
+
+Fields fields_of(std::optional<VerbKind> verb) {
+  if (!verb || *verb == VerbKind::penalize) return {.all = kCostFields, .told = "domain, descriptors and cost"};
+  if (*verb == VerbKind::refund) return {.all = kRefundFields, .told = "domain, descriptors, cost and at"};
+  if (*verb == VerbKind::reset) return {.all = kResetFields, .told = "domain and descriptors"};
+  return {.all = kSettleFields, .needed = 4, .told = "domain, descriptors, reserved, actual and at"};
+}
 
 /// Where in the body the decoder is, for messages. Negative: not inside one.
 struct Path {
@@ -20,15 +45,24 @@ struct Path {
   std::string_view field;
 };
 
+std::string shown(std::string_view token) {
+  constexpr std::size_t most = 40;
+  std::string text(token.substr(0, most));
+  if (token.size() > most) text += "…";
+  return text;
+}
+
 class CheckDecoder {
  public:
-  CheckDecoder(std::string_view text, RequestBatch& batch, DecodeFault& fault)
-      : reader_(text, batch.arena()), batch_(batch), fault_(fault) {}
+  /// `verb`: none, a check.
+  CheckDecoder(std::string_view text, std::optional<VerbKind> verb, RequestBatch& batch, DecodeFault& fault)
+      : reader_(text, batch.arena()), verb_(verb), batch_(batch), fault_(fault) {}
 
   bool decode(bool& is_array);
 
  private:
   bool request();
+  bool request_member(std::string_view name);
   bool descriptors();
   bool descriptor();
   bool descriptor_object();
@@ -40,6 +74,8 @@ class CheckDecoder {
   bool add(std::string_view key, std::string_view value);
   bool string(std::string_view& value);
   bool cost(std::uint64_t& value);
+  bool time(std::optional<std::int64_t>& value);
+  [[nodiscard]] bool takes(std::string_view field) const;
 
   /// Is the next value of this type? If not, that is the fault.
   bool expect(JsonType type, std::string_view expected);
@@ -49,6 +85,8 @@ class CheckDecoder {
   [[nodiscard]] std::string path() const;
 
   JsonReader reader_;
+  std::optional<VerbKind> verb_;
+  std::vector<std::string_view> given_;  ///< fields of the present request
   RequestBatch& batch_;
   DecodeFault& fault_;
   Path at_;
@@ -119,37 +157,42 @@ bool CheckDecoder::decode(bool& is_array) {
   return true;
 }
 
+bool CheckDecoder::takes(std::string_view field) const {
+  return std::ranges::find(fields_of(verb_).all, field) != fields_of(verb_).all.end();
+}
+
 bool CheckDecoder::request() {
   batch_.begin_request();
-  bool has_domain = false;
-  bool has_descriptors = false;
-  bool has_cost = false;
+  if (verb_) batch_.verb().kind = *verb_;
+  given_.clear();
   if (!reader_.begin_object()) return malformed();
   std::string_view name;
   while (reader_.next_member(name)) {
     at_.field = name;
-    if (name == "domain") {
-      if (has_domain) return repeated(name);
-      has_domain = true;
-      if (!string(batch_.request().domain)) return false;
-      if (batch_.request().domain.empty()) return refuse("must not be empty");
-    } else if (name == "descriptors") {
-      if (has_descriptors) return repeated(name);
-      has_descriptors = true;
-      if (!descriptors()) return false;
-    } else if (name == "cost") {
-      if (has_cost) return repeated(name);
-      has_cost = true;
-      if (!cost(batch_.request().cost)) return false;
-    } else {
-      return refuse("unknown field; a request has domain, descriptors and cost");
-    }
+    if (!takes(name)) return refuse("unknown field; a request has " + std::string(fields_of(verb_).told));
+    if (std::ranges::find(given_, name) != given_.end()) return repeated(name);
+    given_.push_back(name);
+    if (!request_member(name)) return false;
   }
   if (reader_.failed()) return malformed();
   at_.field = {};
-  if (!has_domain) return refuse("a request needs \"domain\"");
-  if (!has_descriptors) return refuse("a request needs \"descriptors\"");
+  const Fields fields = fields_of(verb_);
+  for (const std::string_view needed : fields.all.first(fields.needed)) {
+    if (std::ranges::find(given_, needed) == given_.end()) {
+      return refuse("a request needs \"" + std::string(needed) + '"');
+    }
+  }
   return true;
+}
+
+bool CheckDecoder::request_member(std::string_view name) {
+  if (name == "descriptors") return descriptors();
+  if (name == "cost") return cost(batch_.request().cost);
+  if (name == "reserved") return cost(batch_.verb().reserved);
+  if (name == "actual") return cost(batch_.verb().actual);
+  if (name == "at") return time(batch_.verb().at);
+  if (!string(batch_.request().domain)) return false;
+  return !batch_.request().domain.empty() || refuse("must not be empty");
 }
 
 bool CheckDecoder::descriptors() {
@@ -216,6 +259,7 @@ bool CheckDecoder::descriptor_member(std::string_view name, bool& has_entries, b
       return refuse(R"(a descriptor with "entries" or a cost has nothing else beside them)");
     }
     if (is_cost) {
+      if (!takes("cost")) return refuse("a descriptor has no cost here");
       has_cost = true;
       return cost(batch_.descriptor().cost.emplace());
     }
@@ -298,6 +342,30 @@ bool CheckDecoder::string(std::string_view& value) {
   return reader_.read_string(value) || malformed();
 }
 
+/// Seconds since 1970 UTC as ns; what is beyond a ns is dropped.
+bool CheckDecoder::time(std::optional<std::int64_t>& value) {
+  constexpr std::string_view expected = "seconds since 1970 UTC without an exponent, such as 1767225600.25";
+  constexpr std::int64_t most = 4'000'000'000;
+  std::string_view token;
+  if (!expect(JsonType::number, expected)) return false;
+  if (!reader_.read_number(token)) return malformed();
+  const std::size_t point = std::min(token.find('.'), token.size());
+  const std::string_view whole = token.substr(0, point);
+  std::string parts(token.substr(std::min(point + 1, token.size())));
+  std::int64_t seconds = 0;
+  std::int64_t rest = 0;
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  const auto parsed = std::from_chars(whole.data(), whole.data() + whole.size(), seconds);
+  if (parsed.ec != std::errc{} || parsed.ptr != whole.data() + whole.size() || seconds < 0 || seconds > most ||
+      !std::ranges::all_of(parts, is_digit)) {
+    return refuse("expected " + std::string(expected) + ", found " + shown(token));
+  }
+  parts.resize(9, '0');
+  std::from_chars(parts.data(), parts.data() + parts.size(), rest);
+  value = seconds * 1'000'000'000 + rest;
+  return true;
+}
+
 bool CheckDecoder::cost(std::uint64_t& value) {
   constexpr std::string_view expected = "a whole number from 0 to 1000000000000000";
   static_assert(kMaxTokens == 1'000'000'000'000'000);
@@ -306,31 +374,12 @@ bool CheckDecoder::cost(std::uint64_t& value) {
   if (!reader_.read_number(token)) return malformed();
   const auto parsed = std::from_chars(token.data(), token.data() + token.size(), value);
   if (parsed.ec != std::errc{} || parsed.ptr != token.data() + token.size() || value > kMaxTokens) {
-    constexpr std::size_t longest_shown = 40;
-    std::string found(token.substr(0, longest_shown));
-    if (token.size() > longest_shown) found += "…";
-    return refuse("expected " + std::string(expected) + ", found " + found);
+    return refuse("expected " + std::string(expected) + ", found " + shown(token));
   }
   return true;
 }
 
 // ---- answers
-
-std::string_view source_name(Source source) {
-  switch (source) {
-    case Source::memory:
-      return "memory";
-    case Source::redis:
-      return "redis";
-    case Source::fallback_local:
-      return "fallback_local";
-    case Source::fallback_allow:
-      return "fallback_allow";
-    case Source::fallback_deny:
-      break;
-  }
-  return "fallback_deny";
-}
 
 bool store_failed(const Decision& decision) {
   return decision.source == Source::fallback_allow || decision.source == Source::fallback_deny;
@@ -343,34 +392,6 @@ std::string_view reason(const policy::Rule& rule, const Decision& decision, bool
   if (!fits && allowed) return "shadow";
   if (!fits) return decision.retry_after.is_never() ? "never_fits" : "over_limit";
   return decision.mark == Mark::quota_hit ? "last_token" : "within_limit";
-}
-
-void append_name(std::string& out, std::string_view name) {
-  out += ",\"";
-  out += name;
-  out += "\":";
-}
-
-void append_wait(std::string& out, std::string_view name, Wait wait) {
-  append_name(out, name);
-  if (wait.is_never()) {
-    out += "null";
-  } else {
-    append_seconds(out, wait.value());
-  }
-}
-
-void append_figures(std::string& out, const policy::Rule& rule, const Decision& decision, bool allowed) {
-  append_name(out, "limit");
-  append_unsigned(out, decision.limit);
-  append_name(out, "remaining");
-  append_unsigned(out, decision.remaining);
-  if (!allowed) append_wait(out, "retry_after", decision.retry_after);
-  append_wait(out, "reset_after", decision.reset_after);
-  const bool has_delay = rule.counted.numbers.algorithm == Algorithm::leaky_bucket || decision.delay != Wait();
-  if (allowed && has_delay) {
-    append_wait(out, "delay", decision.delay);
-  }
 }
 
 /// A verdict to tell: of one descriptor, or of the request as a whole.
@@ -421,7 +442,12 @@ void append_answer(std::string& out, const limiter::Answer& answer) {
 }  // namespace
 
 bool decode_check(std::string_view text, RequestBatch& batch, bool& is_array, DecodeFault& fault) {
-  return CheckDecoder(text, batch, fault).decode(is_array);
+  return CheckDecoder(text, std::nullopt, batch, fault).decode(is_array);
+}
+
+bool decode_verb(std::string_view text, limiter::CounterVerb::Kind kind, RequestBatch& batch, bool& is_array,
+                 DecodeFault& fault) {
+  return CheckDecoder(text, kind, batch, fault).decode(is_array);
 }
 
 void encode_check(const limiter::Answer& answer, std::string& out) {

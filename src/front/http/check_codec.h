@@ -14,6 +14,11 @@ namespace sluice::http {
 /// guessed: a wrong type, an unknown or repeated name, a number out of range are all faults.
 [[nodiscard]] bool decode_check(std::string_view text, RequestBatch& batch, bool& is_array, DecodeFault& fault);
 
+/// The same of requests for a verb, into batch.verbs(), too. Each verb has the fields that it needs: see
+/// docs/http-api.md.
+[[nodiscard]] bool decode_verb(std::string_view text, limiter::CounterVerb::Kind kind, RequestBatch& batch,
+                               bool& is_array, DecodeFault& fault);
+
 /// Appends the answer to one request. Precondition: answer.problem is none.
 void encode_check(const limiter::Answer& answer, std::string& out);
 

@@ -7,11 +7,18 @@
 
 #include "front/http/check_codec.h"
 #include "front/http/json_codec.h"
+#include "front/http/verb_codec.h"
 
 namespace sluice::http {
 namespace {
 
 using Problem = limiter::Answer::Problem;
+using VerbKind = limiter::CounterVerb::Kind;
+
+constexpr std::array<std::pair<std::string_view, VerbKind>, 4> kVerbPaths{{{"/v1/refund", VerbKind::refund},
+                                                                           {"/v1/settle", VerbKind::settle},
+                                                                           {"/v1/penalize", VerbKind::penalize},
+                                                                           {"/v1/reset", VerbKind::reset}}};
 
 constexpr std::string_view kJson = "application/json";
 constexpr std::string_view kProblemJson = "application/problem+json";
@@ -113,7 +120,9 @@ void HttpConnection::head_read(Time now) {
   const RequestHead& head = reader_.head();
   route_ = find_route(head.path);
   keep_alive_ = head.keep_alive;
-  const bool takes_body = head.method == Method::post && (route_ == Route::check || route_ == Route::json);
+  const bool has_decisions =
+      route_ == Route::check || route_ == Route::json || route_ == Route::peek || route_ == Route::verb;
+  const bool takes_body = head.method == Method::post && has_decisions;
   if (head.expects_continue && head.has_body && !takes_body) {
     keep_alive_ = false;  // its body may follow or not
     serve(now);
@@ -128,12 +137,18 @@ void HttpConnection::enter_phase(Time now) {
 
 // ---- requests
 
-HttpConnection::Route HttpConnection::find_route(std::string_view path) const {
+HttpConnection::Route HttpConnection::find_route(std::string_view path) {
   if (path == "/healthcheck") return Route::health;
   if (path == "/metrics") return Route::metrics;
   if (environment_.context.role == Role::admin) return path == "/" ? Route::index : Route::none;
   if (path == "/v1/check") return Route::check;
   if (path == "/json") return Route::json;
+  if (path == "/v1/peek") return Route::peek;
+  for (const auto& [name, kind] : kVerbPaths) {
+    if (path != name) continue;
+    verb_ = kind;
+    return Route::verb;
+  }
   return Route::none;
 }
 
@@ -143,6 +158,8 @@ void HttpConnection::serve(Time now) {
       reply_error(404, "not_found", "there is nothing at this path", now);
       break;
     case Route::check:
+    case Route::peek:
+    case Route::verb:
     case Route::json:
       serve_decision(now);
       break;
@@ -163,16 +180,20 @@ void HttpConnection::serve_decision(Time now) {
     reply_error(411, "length_required", "send Content-Length or a chunked body", now);
     return;
   }
-  is_array_ = false;
   DecodeFault fault;
-  RequestBatch& batch = environment_.scratch.batch;
-  const bool decoded = route_ == Route::check ? decode_check(reader_.body(), batch, is_array_, fault)
-                                              : decode_rate_limit_request(reader_.body(), batch, fault);
-  if (decoded) {
+  if (decode(fault)) {
     decide(now);
   } else {
     reply_error(400, fault.code, fault.message, now);
   }
+}
+
+bool HttpConnection::decode(DecodeFault& fault) {
+  RequestBatch& batch = environment_.scratch.batch;
+  is_array_ = false;
+  if (route_ == Route::json) return decode_rate_limit_request(reader_.body(), batch, fault);
+  if (route_ == Route::verb) return decode_verb(reader_.body(), verb_, batch, is_array_, fault);
+  return decode_check(reader_.body(), batch, is_array_, fault);
 }
 
 void HttpConnection::serve_page(Time now) {
@@ -219,13 +240,20 @@ limiter::Call& HttpConnection::call(std::size_t index) {
   return *more_calls_[index - 1];
 }
 
+limiter::VerbCall& HttpConnection::verb_call(std::size_t index) {
+  limiter::VerbCall::Owner& owner = *this;
+  while (verb_calls_.size() <= index) {
+    verb_calls_.push_back(std::make_unique<limiter::VerbCall>(owner, environment_.metrics));
+  }
+  return *verb_calls_[index];
+}
+
 void HttpConnection::decide(Time now) {
   const std::span<const Request> requests = environment_.scratch.batch.requests();
-  const std::shared_ptr<const policy::Policy>& policy = environment_.policy.get();
   calls_ = requests.size();
   pending_ = 0;
   for (std::size_t i = 0; i < calls_; ++i) {
-    if (call(i).start(requests[i], policy, environment_.store, now) == store::Progress::pending) ++pending_;
+    if (start(i, requests[i], now) == store::Progress::pending) ++pending_;
   }
   if (pending_ != 0) {
     state_ = State::deciding;
@@ -234,7 +262,20 @@ void HttpConnection::decide(Time now) {
   }
 }
 
-void HttpConnection::answered(limiter::Call&) {
+store::Progress HttpConnection::start(std::size_t index, Request request, Time now) {
+  const std::shared_ptr<const policy::Policy>& policy = environment_.policy.get();
+  if (route_ == Route::verb) {
+    return verb_call(index).start(request, environment_.scratch.batch.verbs()[index], policy, environment_.store, now);
+  }
+  request.peek = route_ == Route::peek;
+  return call(index).start(request, policy, environment_.store, now);
+}
+
+void HttpConnection::answered(limiter::Call&) { one_answered(); }
+
+void HttpConnection::answered(limiter::VerbCall&) { one_answered(); }
+
+void HttpConnection::one_answered() {
   if (--pending_ != 0) return;
   const Time now = environment_.clock.now();
   state_ = State::reading;
@@ -246,22 +287,34 @@ void HttpConnection::answered(limiter::Call&) {
 
 void HttpConnection::release_calls() {
   if (pending_ != 0) {
-    for (std::size_t i = 0; i < calls_; ++i) call(i).cancel();
+    for (std::size_t i = 0; i < calls_; ++i) {
+      if (route_ == Route::verb) {
+        verb_call(i).cancel();
+      } else {
+        call(i).cancel();
+      }
+    }
     pending_ = 0;
   }
   constexpr std::size_t kept = 4;
   if (more_calls_.size() > kept) more_calls_.resize(kept);
+  if (route_ == Route::verb) verb_calls_.clear();
 }
 
 void HttpConnection::answer_decided(Time now) {
   for (std::size_t i = 0; i < calls_; ++i) {
-    if (!answer_problem(call(i).answer().problem, now)) {
+    const Problem problem = route_ == Route::verb ? verb_call(i).answer().problem : call(i).answer().problem;
+    if (!answer_problem(problem, now)) {
       release_calls();
       return;
     }
   }
   if (route_ == Route::json) {
     answer_json(now);
+  } else if (route_ == Route::peek) {
+    answer_peek(now);
+  } else if (route_ == Route::verb) {
+    answer_verb(now);
   } else {
     answer_check(now);
   }
@@ -325,6 +378,47 @@ void HttpConnection::answer_check(Time now) {
   render_headers(answer);
   reply({.status = status, .content_type = type, .allow = {}, .no_store = false}, now,
         environment_.scratch.headers.fields());
+}
+
+/// What would be decided is no decision, so its status is that of the question.
+void HttpConnection::answer_peek(Time now) {
+  std::string& body = environment_.scratch.body;
+  body.clear();
+  bool failed = false;
+  for (std::size_t i = 0; i < calls_; ++i) {
+    const limiter::Answer& answer = call(i).answer();
+    if (i != 0) body += ',';
+    if (answer.failure == store::Failure::none) {
+      encode_check(answer, body);
+    } else {
+      failed = true;
+      encode_error("store_unavailable", store::to_text(answer.failure), body);
+    }
+  }
+  reply_items(failed, now);
+}
+
+void HttpConnection::answer_verb(Time now) {
+  std::string& body = environment_.scratch.body;
+  body.clear();
+  bool failed = false;
+  for (std::size_t i = 0; i < calls_; ++i) {
+    if (i != 0) body += ',';
+    encode_verb(verb_call(i).answer(), body);
+    failed |= verb_call(i).answer().failed;
+  }
+  reply_items(failed, now);
+}
+
+/// Sends the items in scratch.body, of an array or the only one.
+void HttpConnection::reply_items(bool failed, Time now) {
+  std::string& body = environment_.scratch.body;
+  if (is_array_) {
+    body.insert(body.begin(), '[');
+    body += ']';
+  }
+  const unsigned status = failed && !is_array_ ? environment_.context.options.store_failure_status : 200;
+  reply({.status = status, .content_type = kJson, .allow = {}, .no_store = true}, now);
 }
 
 void HttpConnection::answer_json(Time now) {

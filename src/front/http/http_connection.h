@@ -16,6 +16,7 @@
 #include "front/http/request_reader.h"
 #include "front/http/response.h"
 #include "limiter/call.h"
+#include "limiter/verb_call.h"
 #include "metrics/metrics.h"
 #include "policy/snapshot_holder.h"
 #include "sluice/clock.h"
@@ -47,7 +48,7 @@ struct Environment {
 ///
 /// The owner: feeds what the peer sends while wants_input(), sends output() whenever there is some and reports it by
 /// sent(), and ends the connection once finished(). After each of these it looks at deadline().
-class HttpConnection final : private limiter::Call::Owner {
+class HttpConnection final : private limiter::Call::Owner, private limiter::VerbCall::Owner {
  public:
   class Host {
    public:
@@ -91,7 +92,7 @@ class HttpConnection final : private limiter::Call::Owner {
 
  private:
   enum class State : std::uint8_t { reading, deciding, closing };
-  enum class Route : std::uint8_t { none, check, json, health, metrics, index };
+  enum class Route : std::uint8_t { none, check, peek, verb, json, health, metrics, index };
   struct Reply {
     unsigned status = 200;
     std::string_view content_type;
@@ -100,6 +101,7 @@ class HttpConnection final : private limiter::Call::Owner {
   };
 
   void answered(limiter::Call& call) override;
+  void answered(limiter::VerbCall& call) override;
 
   void work(Time now);
   void work_on(std::string_view& bytes, Time now);
@@ -109,14 +111,21 @@ class HttpConnection final : private limiter::Call::Owner {
   void serve_decision(Time now);
   void serve_page(Time now);
   void serve_health(Time now);
+  [[nodiscard]] bool decode(DecodeFault& fault);
   void decide(Time now);
+  [[nodiscard]] store::Progress start(std::size_t index, Request request, Time now);
+  void one_answered();
   void answer_decided(Time now);
   void answer_check(Time now);
+  void answer_peek(Time now);
+  void answer_verb(Time now);
   void answer_json(Time now);
   [[nodiscard]] bool answer_problem(limiter::Answer::Problem problem, Time now);
+  void reply_items(bool failed, Time now);
   void render_headers(const limiter::Answer& answer);
 
   [[nodiscard]] limiter::Call& call(std::size_t index);
+  [[nodiscard]] limiter::VerbCall& verb_call(std::size_t index);
   void release_calls();
 
   /// Sends scratch.body as the answer to the present request.
@@ -127,7 +136,7 @@ class HttpConnection final : private limiter::Call::Owner {
   void append_output(std::string_view bytes, Time now);
   void close(bool lingering);
 
-  [[nodiscard]] Route find_route(std::string_view path) const;
+  [[nodiscard]] Route find_route(std::string_view path);
 
   Environment environment_;
   Host& host_;
@@ -138,6 +147,7 @@ class HttpConnection final : private limiter::Call::Owner {
 
   State state_ = State::reading;
   Route route_ = Route::none;
+  limiter::CounterVerb::Kind verb_ = limiter::CounterVerb::Kind::reset;  ///< of the route `verb`
   bool is_array_ = false;
   bool input_ended_ = false;
   bool lingers_ = false;
@@ -146,7 +156,8 @@ class HttpConnection final : private limiter::Call::Owner {
   bool keep_alive_ = true;  ///< after the present request
 
   limiter::Call call_;
-  std::vector<std::unique_ptr<limiter::Call>> more_calls_;  ///< for the second and later requests of an array
+  std::vector<std::unique_ptr<limiter::Call>> more_calls_;      ///< for the second and later requests of an array
+  std::vector<std::unique_ptr<limiter::VerbCall>> verb_calls_;  ///< made when they are needed
   std::size_t calls_ = 0;
   std::size_t pending_ = 0;
 

@@ -4,6 +4,7 @@ namespace sluice::http {
 
 void RequestBatch::clear() {
   requests_.clear();
+  verbs_.clear();
   descriptors_.clear();
   entries_.clear();
   request_parts_.clear();
@@ -12,6 +13,7 @@ void RequestBatch::clear() {
 
 void RequestBatch::begin_request() {
   requests_.emplace_back();
+  verbs_.emplace_back();
   request_parts_.push_back({descriptors_.size(), descriptors_.size()});
 }
 

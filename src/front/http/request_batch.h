@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "limiter/counter_verb.h"
 #include "policy/request.h"
 
 namespace sluice::http {
@@ -33,11 +34,15 @@ class RequestBatch {
   void add_entry(Entry entry);
   /// Of the request and the descriptor begun last.
   [[nodiscard]] Request& request() { return requests_.back(); }
+  /// Of the request begun last: what is to be done, when it is no check.
+  [[nodiscard]] limiter::CounterVerb& verb() { return verbs_.back(); }
   [[nodiscard]] Descriptor& descriptor() { return descriptors_.back(); }
   [[nodiscard]] std::size_t descriptor_count() const { return descriptors_.size() - request_parts_.back().begin; }
   [[nodiscard]] std::span<const Entry> entries() const;
   /// Ties the parts together; valid until the next change.
   [[nodiscard]] std::span<const Request> requests();
+  /// One per request.
+  [[nodiscard]] std::span<const limiter::CounterVerb> verbs() const { return verbs_; }
   /// Where decoded strings live.
   [[nodiscard]] std::string& arena() { return arena_; }
 
@@ -47,6 +52,7 @@ class RequestBatch {
     std::size_t end = 0;
   };
   std::vector<Request> requests_;
+  std::vector<limiter::CounterVerb> verbs_;
   std::vector<Descriptor> descriptors_;
   std::vector<Entry> entries_;
   std::vector<Part> request_parts_;

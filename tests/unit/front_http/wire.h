@@ -36,6 +36,13 @@ class SlowStore final : public store::Store {
     waiting.push_back({&check, now});
     return store::Progress::pending;
   }
+  store::Progress apply(store::Check& check, Time now) override {
+    check.failure = failure;
+    if (failure != store::Failure::none) return store::Progress::answered;
+    if (!slow) return memory_.apply(check, now);
+    waiting.push_back({&check, now});
+    return store::Progress::pending;
+  }
   void cancel(store::Check& check) override {
     std::erase_if(waiting, [&check](const Waiting& one) { return one.check == &check; });
     ++cancelled;
@@ -46,7 +53,8 @@ class SlowStore final : public store::Store {
   void answer(bool newest = false) {
     const Waiting one = newest ? waiting.back() : waiting.front();
     waiting.erase(newest ? waiting.end() - 1 : waiting.begin());
-    ASSERT_EQ(memory_.check(*one.check, one.now), store::Progress::answered);
+    ASSERT_EQ(one.check->verb != nullptr ? memory_.apply(*one.check, one.now) : memory_.check(*one.check, one.now),
+              store::Progress::answered);
     one.check->complete();
   }
   /// As a store that has failed answers by `source`.
@@ -66,6 +74,7 @@ class SlowStore final : public store::Store {
   };
   bool slow = false;
   bool is_ready = true;
+  store::Failure failure = store::Failure::none;  ///< of verbs
   int cancelled = 0;
   std::vector<Waiting> waiting;
 

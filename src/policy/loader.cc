@@ -16,6 +16,7 @@
 #include "policy/place_names.h"
 #include "policy/policy.h"
 #include "policy/policy_builder.h"
+#include "policy/requests_reader.h"
 #include "policy/yaml_to_json.h"
 #include "yaml/tree.h"
 
@@ -47,11 +48,19 @@ struct DomainPlace {
 
 using DomainPlaces = std::unordered_map<std::string, DomainPlace>;
 
+/// A `requests:` and where it stands: its domain may be that of another file.
+struct PlacedRequests {
+  std::shared_ptr<const request::Rules> rules;
+  std::string file;
+  yaml::Position position;
+};
+
 /// Reads one file's document into the builder.
 class FileLoader {
  public:
-  FileLoader(const LoadOptions& options, Findings& findings, DomainPlaces& domains, PolicyBuilder& builder)
-      : options_(options), findings_(findings), domains_(domains), builder_(builder) {}
+  FileLoader(const LoadOptions& options, Findings& findings, DomainPlaces& domains,
+             std::vector<PlacedRequests>& requests, PolicyBuilder& builder)
+      : options_(options), findings_(findings), domains_(domains), requests_(requests), builder_(builder) {}
 
   void load(std::string_view text) {
     yaml::Tree tree;
@@ -89,10 +98,23 @@ class FileLoader {
       return;
     }
     check_names(fields, Place::root, findings_);
+    const Field* requests = fields.find("requests");
+    const bool is_requests_alone =
+        requests != nullptr && fields.find("domain") == nullptr && fields.find("descriptors") == nullptr;
+    if (is_requests_alone) {
+      read_requests_of(*requests);
+      return;
+    }
     read_domain(root, fields);
     on_store_failure_ = read_on_store_failure(fields, findings_).value_or(OnStoreFailure::local);
     read_level(fields, builder_.add_domain(domain_));
     check_replaced_names();
+    if (requests != nullptr) read_requests_of(*requests);
+  }
+
+  void read_requests_of(const Field& field) {
+    auto rules = read_requests(*field.value, domain_, findings_);
+    if (rules != nullptr) requests_.push_back({std::move(rules), findings_.file(), field.key->position});
   }
 
   void read_domain(const yaml::Node& root, const FieldReader& fields) {
@@ -256,6 +278,7 @@ class FileLoader {
   const LoadOptions& options_;
   Findings& findings_;
   DomainPlaces& domains_;
+  std::vector<PlacedRequests>& requests_;
   PolicyBuilder& builder_;
   std::string domain_;
   OnStoreFailure on_store_failure_ = OnStoreFailure::local;
@@ -265,6 +288,22 @@ class FileLoader {
   std::vector<std::pair<std::string, yaml::Position>> replaced_;
 };
 
+/// What makes one of `requests` useless: a domain that there is not, or that another has already.
+std::optional<std::string> problem_of(const std::vector<PlacedRequests>& requests, std::size_t index,
+                                      const DomainPlaces& domains) {
+  const std::string& domain = requests[index].rules->domain;
+  if (!domains.contains(domain)) {
+    return fmt::format("`requests` is for the domain {}, but no policy file has it", quote(domain));
+  }
+  for (std::size_t i = 0; i < index; ++i) {
+    const PlacedRequests& other = requests[i];
+    if (other.rules->domain != domain) continue;
+    return fmt::format("the domain {} has `requests` already at {}:{}:{}", quote(domain), other.file,
+                       other.position.line, other.position.column);
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 Loaded load_texts(std::span<const SourceText> texts, const LoadOptions& options) {
@@ -272,12 +311,22 @@ Loaded load_texts(std::span<const SourceText> texts, const LoadOptions& options)
   loaded.files = texts.size();
   PolicyBuilder builder;
   DomainPlaces domains;
+  std::vector<PlacedRequests> requests;
   bool has_errors = false;
   for (const SourceText& text : texts) {
     Findings findings(text.name);
-    FileLoader(options, findings, domains, builder).load(text.text);
+    FileLoader(options, findings, domains, requests, builder).load(text.text);
     has_errors = has_errors || findings.errors() > 0;
     findings.drain_to(loaded.findings);
+  }
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    const PlacedRequests& placed = requests[i];
+    if (auto problem = problem_of(requests, i, domains)) {
+      has_errors = true;
+      loaded.findings.push_back(
+          {Finding::Severity::error, placed.file, placed.position.line, placed.position.column, *std::move(problem)});
+    }
+    builder.add_requests(placed.rules);
   }
   if (!has_errors) loaded.policy = builder.build();
   return loaded;

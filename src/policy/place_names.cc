@@ -21,6 +21,7 @@ struct KnownName {
 constexpr std::array kNames{
     KnownName{"domain", Place::root, true},
     KnownName{"descriptors", Place::root, true},
+    KnownName{"requests", Place::root, false},
     KnownName{"on_store_failure", Place::root, false},
     KnownName{"key", Place::descriptor, true},
     KnownName{"value", Place::descriptor, true},

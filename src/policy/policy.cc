@@ -77,6 +77,7 @@ struct Policy::Impl {
   boost::unordered_flat_map<std::string_view, const Domain*, NameHash> domains_by_name;
   std::deque<Rule> owned_rules;
   std::vector<const Rule*> rules;
+  std::vector<std::shared_ptr<const request::Rules>> requests;
 
   [[nodiscard]] NodeId find(NodeId parent, const Entry& entry) const {
     const Node& node = nodes[parent];
@@ -135,6 +136,8 @@ const Rule* Policy::match(const Domain& domain, std::span<const Entry> entries, 
 
 std::span<const Rule* const> Policy::rules() const { return impl_->rules; }
 
+std::span<const std::shared_ptr<const request::Rules>> Policy::requests() const { return impl_->requests; }
+
 PolicyBuilder::PolicyBuilder() : impl_(std::make_unique<Policy::Impl>()) {}
 PolicyBuilder::~PolicyBuilder() = default;
 
@@ -167,6 +170,10 @@ void PolicyBuilder::set_rule(NodeId node, Rule rule, std::vector<KeyLevel> key_l
   impl_->rules.push_back(&impl_->owned_rules.emplace_back(std::move(rule)));
   impl_->nodes[node].rule = impl_->rules.back();
   if (!std::ranges::all_of(key_levels, &KeyLevel::is_plain)) impl_->nodes[node].key_levels = std::move(key_levels);
+}
+
+void PolicyBuilder::add_requests(std::shared_ptr<const request::Rules> rules) {
+  impl_->requests.push_back(std::move(rules));
 }
 
 std::shared_ptr<const Policy> PolicyBuilder::build() {

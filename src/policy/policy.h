@@ -12,6 +12,7 @@
 
 #include "policy/request.h"
 #include "policy/rule.h"
+#include "request/rules.h"
 
 namespace sluice::policy {
 
@@ -68,6 +69,8 @@ class Policy {
   /// Exact key and value first, then this level's wildcards in file order, then the bare key; no backtracking; a rule
   /// counts only at the last entry.
   [[nodiscard]] const Rule* match(const Domain& domain, std::span<const Entry> entries, std::string& key) const;
+  /// How HTTP requests become descriptors: every `requests:`, in the order of the files.
+  [[nodiscard]] std::span<const std::shared_ptr<const request::Rules>> requests() const;
   /// All rules, by slot.
   [[nodiscard]] std::span<const Rule* const> rules() const;
 

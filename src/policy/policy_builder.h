@@ -31,6 +31,7 @@ class PolicyBuilder {
   NodeId add_level(NodeId parent, std::string_view key, std::string_view value);
   /// Makes a level count. `key_levels`: one for each entry, from the domain down.
   void set_rule(NodeId node, Rule rule, std::vector<KeyLevel> key_levels);
+  void add_requests(std::shared_ptr<const request::Rules> rules);
   /// Ends the builder's life.
   [[nodiscard]] std::shared_ptr<const Policy> build();
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "front/http/ascii.h"
+#include "base/ascii.h"
 
 namespace sluice::http {
 namespace {

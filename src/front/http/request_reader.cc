@@ -10,8 +10,8 @@
 #include <string>
 #include <utility>
 
+#include "base/ascii.h"
 #include "front/http/accept.h"
-#include "front/http/ascii.h"
 
 namespace sluice::http {
 namespace {

@@ -1,10 +1,10 @@
-// Text of HTTP fields: ASCII, letters in either case.
+// Text as protocols have it: ASCII, letters in either case, space at the ends.
 #pragma once
 
 #include <algorithm>
 #include <string_view>
 
-namespace sluice::http {
+namespace sluice {
 
 [[nodiscard]] constexpr char to_lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
@@ -19,4 +19,4 @@ namespace sluice::http {
   return text;
 }
 
-}  // namespace sluice::http
+}  // namespace sluice

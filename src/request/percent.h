@@ -1,0 +1,16 @@
+// %XX in paths and queries.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace sluice::request {
+
+/// Appends `text` with the escapes of letters, digits and -._~ undone and all others in capitals: what RFC 3986 calls
+/// equivalent becomes equal. What is no escape stays as it is.
+void append_normal(std::string_view text, std::string& out);
+
+/// Appends the bytes that a part of a query stands for: escapes undone, + as a space.
+void append_decoded(std::string_view text, std::string& out);
+
+}  // namespace sluice::request

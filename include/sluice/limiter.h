@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "sluice/decision.h"
+#include "sluice/internal/export.h"
 
 namespace sluice {
 
@@ -38,6 +39,36 @@ struct LimiterRequest {
   std::string domain;                   ///< of the policy; not empty
   std::vector<Descriptor> descriptors;  ///< at least one; all are charged or none
   std::uint64_t cost = 1;               ///< 0 looks without taking; at most 10^15
+  bool peek = false;                    ///< tell how a check would be answered, and take nothing
+};
+
+/// What can be done to the counters that a request matches, beside checking them; docs/semantics.md section 5.
+struct LimiterVerb {
+  /// Which of them.
+  enum class Kind : std::uint8_t { refund, settle, penalize, reset };
+  /// A time by the clock of the store (Redis: the server's).
+  using TimePoint = std::chrono::system_clock::time_point;
+
+  /// Gives the request's cost back, never beyond a fresh counter. `charged_at`: a time at which it had been charged;
+  /// then nothing is given back where that charge no longer counts, as its window is over.
+  [[nodiscard]] static LimiterVerb refund(std::optional<TimePoint> charged_at = std::nullopt) {
+    return {.kind = Kind::refund, .charged_at = charged_at};
+  }
+  /// For a cost that is known only afterwards: charges the difference, into debt when needed, or gives it back. Both
+  /// at most 10^15; the request's cost does not count.
+  [[nodiscard]] static LimiterVerb settle(std::uint64_t reserved, std::uint64_t actual,
+                                          std::optional<TimePoint> charged_at = std::nullopt) {
+    return {.kind = Kind::settle, .reserved = reserved, .actual = actual, .charged_at = charged_at};
+  }
+  /// Takes the request's cost without asking, into debt as deep as the limit.
+  [[nodiscard]] static LimiterVerb penalize() { return {.kind = Kind::penalize}; }
+  /// The counters are as never seen.
+  [[nodiscard]] static LimiterVerb reset() { return {.kind = Kind::reset}; }
+
+  Kind kind = Kind::reset;                             ///< what is done
+  std::uint64_t reserved = 0;                          ///< settle
+  std::uint64_t actual = 0;                            ///< settle
+  std::optional<TimePoint> charged_at = std::nullopt;  ///< refund, settle
 };
 
 /// What is told.
@@ -49,8 +80,9 @@ struct LimiterAnswer {
     empty_domain,
     no_descriptors,
     cost_out_of_range,
-    deadline,  ///< the caller's own has passed
-    stopped    ///< the limiter, or the wait, was ended
+    deadline,     ///< the caller's own has passed
+    stopped,      ///< the limiter, or the wait, was ended
+    store_failed  ///< of a peek alone: what it would have been told is not known
   };
   Problem problem = Problem::none;  ///< why there is no decision; none: there is
   bool allowed = true;              ///< may the request go on?
@@ -61,14 +93,36 @@ struct LimiterAnswer {
   std::string limit{};  ///< name of the limit that decided; empty: none
 };
 
+/// What came of a verb. No word of the policy (on_store_failure) stands in for a store that fails: it is told.
+struct LimiterVerbAnswer {
+  /// What came of one descriptor.
+  struct Counter {
+    bool found = false;        ///< there is a counter: the policy limits it, and not as unlimited
+    bool done = false;         ///< false: the store failed, or there is no counter
+    bool may_be_done = false;  ///< when the store failed: it may have been done all the same
+    Decision decision{};       ///< done: what a check of cost 0 says then
+    // NOLINTBEGIN(readability-redundant-member-init): as above
+    std::string limit{};    ///< its name; empty: none
+    std::string failure{};  ///< why the store failed
+    // NOLINTEND(readability-redundant-member-init)
+  };
+  LimiterAnswer::Problem problem = LimiterAnswer::Problem::none;  ///< why nothing is told; of none, or all, or some
+  bool known_domain = true;                                       ///< false: no policy has it
+  bool done = false;                                              ///< all counters, and there is at least one
+  // NOLINTNEXTLINE(readability-redundant-member-init): as above
+  std::vector<Counter> descriptors{};  ///< one each, in order
+};
+
 /// Thread-safe. In memory a check costs what the daemon's does, about a microsecond, on the calling thread; with Redis
 /// it is a round trip, shared with all checks that come at the same time, made by one thread of the limiter's own.
 ///
 /// A Redis that fails never shows as an error: `on_store_failure` of the limits answers, within redis_timeout.
-class Limiter {
+class SLUICE_API Limiter {
  public:
   /// What `start` calls with the answer.
   using Done = std::function<void(LimiterAnswer answer)>;
+  /// The same of a verb.
+  using VerbDone = std::function<void(LimiterVerbAnswer answer)>;
   /// An unfinished check. Copies are the same one.
   class Pending;
 
@@ -90,18 +144,25 @@ class Limiter {
   /// not throw. For Boost.Asio see sluice/asio/async_check.h.
   Pending start(LimiterRequest request, Done done);
 
+  /// Does it to each counter that the request matches, once. Blocks as check() does. Each counter is changed in one
+  /// atomic step of its own; with Redis it is a round trip, and never sent twice.
+  LimiterVerbAnswer apply(const LimiterRequest& request, const LimiterVerb& verb,
+                          std::optional<std::chrono::nanoseconds> patience = std::nullopt);
+  /// Calls `done` as the other start() does.
+  Pending start(LimiterRequest request, const LimiterVerb& verb, VerbDone done);
+
   /// Reads the policy's files again; state is kept. What is wrong, a line each: then the old policy stays in force.
   [[nodiscard]] std::string reload();
   /// False until Redis could first answer.
   [[nodiscard]] bool ready() const;
 
  private:
-  class Impl;
+  class SLUICE_HIDDEN Impl;
   std::shared_ptr<Impl> impl_;
 };
 
-/// An unfinished check, to be cancelled. Copies are the same one.
-class Limiter::Pending {
+/// An unfinished check or verb, to be cancelled. Copies are the same one.
+class SLUICE_API Limiter::Pending {
  public:
   Pending() = default;
   /// Withdraws it if it has no answer yet: then `done` is called with Problem::stopped, and a charge that was not sent
@@ -110,7 +171,7 @@ class Limiter::Pending {
 
  private:
   friend class Limiter;
-  struct Ask;
+  struct SLUICE_HIDDEN Ask;
   std::weak_ptr<Impl> impl_;
   std::weak_ptr<Ask> ask_;
 };

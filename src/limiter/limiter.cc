@@ -9,9 +9,12 @@
 #include <mutex>
 #include <stdexcept>
 #include <thread>
+#include <type_traits>
 #include <unordered_set>
+#include <utility>
 
 #include "limiter/call.h"
+#include "limiter/verb_call.h"
 #include "metrics/metrics.h"
 #include "policy/policy.h"
 #include "policy/snapshot_holder.h"
@@ -42,7 +45,8 @@ LimiterAnswer::Problem problem_of(limiter::Answer::Problem problem) {
 }
 
 LimiterAnswer answer_of(const limiter::Answer& answer) {
-  return {.problem = problem_of(answer.problem),
+  const bool failed = answer.failure != store::Failure::none;
+  return {.problem = failed ? LimiterAnswer::Problem::store_failed : problem_of(answer.problem),
           .allowed = answer.allowed,
           .known_domain = answer.known_domain,
           .has_figures = answer.has_figures,
@@ -50,8 +54,48 @@ LimiterAnswer answer_of(const limiter::Answer& answer) {
           .limit = answer.deciding == nullptr ? std::string() : answer.deciding->label()};
 }
 
-LimiterAnswer unanswered(LimiterAnswer::Problem problem) {
-  LimiterAnswer answer;
+LimiterVerbAnswer answer_of(const limiter::VerbAnswer& answer) {
+  LimiterVerbAnswer told{.problem = problem_of(answer.problem),
+                         .known_domain = answer.known_domain,
+                         .done = answer.any_done && !answer.failed};
+  for (const limiter::VerbStatus& status : answer.statuses) {
+    LimiterVerbAnswer::Counter& counter = told.descriptors.emplace_back();
+    if (status.rule == nullptr) continue;
+    const bool failed = status.failure != store::Failure::none;
+    counter.found = status.done || failed;
+    counter.done = status.done;
+    counter.may_be_done = failed && store::may_be_done(status.failure);
+    counter.decision = status.decision;
+    counter.limit = status.rule->label();
+    if (failed) counter.failure = store::to_text(status.failure);
+  }
+  return told;
+}
+
+limiter::CounterVerb verb_of(const LimiterVerb& verb) {
+  limiter::CounterVerb told{.reserved = verb.reserved, .actual = verb.actual};
+  switch (verb.kind) {
+    case LimiterVerb::Kind::refund:
+      told.kind = limiter::CounterVerb::Kind::refund;
+      break;
+    case LimiterVerb::Kind::settle:
+      told.kind = limiter::CounterVerb::Kind::settle;
+      break;
+    case LimiterVerb::Kind::penalize:
+      told.kind = limiter::CounterVerb::Kind::penalize;
+      break;
+    case LimiterVerb::Kind::reset:
+      break;
+  }
+  if (verb.charged_at) {
+    told.at = std::chrono::duration_cast<std::chrono::nanoseconds>(verb.charged_at->time_since_epoch()).count();
+  }
+  return told;
+}
+
+template <typename Answer>
+Answer unanswered(LimiterAnswer::Problem problem) {
+  Answer answer;
   answer.problem = problem;
   return answer;
 }
@@ -70,7 +114,7 @@ class Asked {
       one.entries = std::span(entries_).subspan(first);
       descriptors_.push_back(one);
     }
-    request_ = {.domain = request.domain, .descriptors = descriptors_, .cost = request.cost};
+    request_ = {.domain = request.domain, .descriptors = descriptors_, .cost = request.cost, .peek = request.peek};
   }
   [[nodiscard]] const Request& request() const { return request_; }
 
@@ -82,15 +126,23 @@ class Asked {
 
 }  // namespace
 
-// A check on its way: the limiter's thread only.
-struct Limiter::Pending::Ask final : limiter::Call::Owner, std::enable_shared_from_this<Ask> {
-  Ask(Impl& limiter, LimiterRequest what, Done whom) : impl(limiter), request(std::move(what)), done(std::move(whom)) {}
-  void answered(limiter::Call& finished) override;
+// A check or a verb on its way: the limiter's thread only.
+struct Limiter::Pending::Ask : std::enable_shared_from_this<Ask> {
+  Ask(Impl& limiter, LimiterRequest what) : impl(limiter), request(std::move(what)) {}
+  Ask(const Ask&) = delete;
+  Ask& operator=(const Ask&) = delete;
+  virtual ~Ask() = default;
+
+  /// Answered: finish() is to be called; pending: it calls Impl::finish() later.
+  virtual store::Progress start(const Request& asked, const std::shared_ptr<const policy::Policy>& policy,
+                                store::Store& store, Time now, metrics::Shard& metrics) = 0;
+  /// Tells what came of it.
+  virtual void finish() = 0;
+  /// Tells that it was stopped, whether it was started or not.
+  virtual void stop() = 0;
 
   Impl& impl;
   LimiterRequest request;
-  Done done;
-  std::optional<limiter::Call> call;
 };
 
 class Limiter::Impl : public std::enable_shared_from_this<Limiter::Impl> {
@@ -123,7 +175,7 @@ class Limiter::Impl : public std::enable_shared_from_this<Limiter::Impl> {
   void stop() {
     if (!thread_.joinable()) return;
     boost::asio::post(io_, [this] {
-      for (const auto& ask : std::exchange(asks_, {})) end(*ask);
+      for (const auto& ask : std::exchange(asks_, {})) ask->stop();
       shared_.reset();
       work_.reset();
     });
@@ -160,18 +212,35 @@ class Limiter::Impl : public std::enable_shared_from_this<Limiter::Impl> {
 
   // In memory, on the caller's thread.
   LimiterAnswer check_here(const LimiterRequest& request) {
-    std::unique_ptr<Worker> worker = take_worker();
-    const Asked asked(request);
-    // The memory store answers at once.
-    (void)worker->call.start(asked.request(), worker->policy.get(), memory_, clock_.now());
-    LimiterAnswer answer = answer_of(worker->call.answer());
-    const std::scoped_lock lock(workers_mutex_);
-    workers_.push_back(std::move(worker));
-    return answer;
+    return on_worker<LimiterAnswer>([&](Worker& worker) {
+      const Asked asked(request);
+      // The memory store answers at once.
+      (void)worker.call.start(asked.request(), worker.policy.get(), memory_, clock_.now());
+      return answer_of(worker.call.answer());
+    });
+  }
+  LimiterVerbAnswer apply_here(const LimiterRequest& request, const LimiterVerb& verb) {
+    return on_worker<LimiterVerbAnswer>([&](Worker& worker) {
+      const Asked asked(request);
+      limiter::VerbCall call(worker, worker.metrics);
+      (void)call.start(asked.request(), verb_of(verb), worker.policy.get(), memory_, clock_.now());
+      return answer_of(call.answer());
+    });
   }
 
   std::shared_ptr<Ask> make(LimiterRequest request, Done done) {
-    return std::make_shared<Ask>(*this, std::move(request), std::move(done));
+    return std::make_shared<AskOf<limiter::Call, LimiterAnswer>>(*this, std::move(request), std::move(done));
+  }
+  std::shared_ptr<Ask> make(LimiterRequest request, const LimiterVerb& verb, VerbDone done) {
+    using VerbAsk = AskOf<limiter::VerbCall, LimiterVerbAnswer>;
+    return std::make_shared<VerbAsk>(*this, std::move(request), std::move(done), verb_of(verb));
+  }
+  Pending send(const std::shared_ptr<Ask>& ask) {
+    Pending pending;
+    pending.impl_ = weak_from_this();
+    pending.ask_ = ask;
+    post({ask});
+    return pending;
   }
   // Those of one call leave in one turn of the loop, so for one round trip.
   void post(std::vector<std::shared_ptr<Ask>> asks) {
@@ -183,26 +252,68 @@ class Limiter::Impl : public std::enable_shared_from_this<Limiter::Impl> {
     boost::asio::post(io_, [self = weak_from_this(), which = std::move(which)] {
       const auto impl = self.lock();
       const auto ask = which.lock();
-      if (impl != nullptr && ask != nullptr && impl->asks_.erase(ask) > 0) end(*ask);
+      if (impl != nullptr && ask != nullptr && impl->asks_.erase(ask) > 0) ask->stop();
     });
   }
 
-  void finish(Ask& ask, LimiterAnswer answer) {
-    Done done = std::move(ask.done);
+  void finish(Ask& ask) {
     const auto held = ask.shared_from_this();  // until its own functions have returned
     asks_.erase(held);
-    done(std::move(answer));
+    ask.finish();
   }
 
  private:
-  struct Worker final : limiter::Call::Owner {
+  template <typename CallType, typename Answer>
+  struct AskOf final : Ask, CallType::Owner {
+    AskOf(Impl& limiter, LimiterRequest what, std::function<void(Answer)> whom, limiter::CounterVerb how = {})
+        : Ask(limiter, std::move(what)), done(std::move(whom)), verb(how) {}
+
+    store::Progress start(const Request& asked, const std::shared_ptr<const policy::Policy>& policy,
+                          store::Store& store, Time now, metrics::Shard& metrics) override {
+      typename CallType::Owner& owner = *this;
+      call.emplace(owner, metrics);
+      if constexpr (std::is_same_v<CallType, limiter::VerbCall>) {
+        return call->start(asked, verb, policy, store, now);
+      } else {
+        return call->start(asked, policy, store, now);
+      }
+    }
+    void answered(CallType& /*finished*/) override { impl.finish(*this); }
+    void finish() override { tell(answer_of(call->answer())); }
+    void stop() override {
+      if (call) call->cancel();
+      tell(unanswered<Answer>(LimiterAnswer::Problem::stopped));
+    }
+
+   private:
+    void tell(Answer answer) {
+      const auto function = std::move(done);
+      function(std::move(answer));
+    }
+
+    std::function<void(Answer)> done;
+    limiter::CounterVerb verb;
+    std::optional<CallType> call;
+  };
+
+  struct Worker final : limiter::Call::Owner, limiter::VerbCall::Owner {
     explicit Worker(const policy::SnapshotHolder& policies) : policy(policies) {}
     void answered(limiter::Call& /*call*/) override {}
+    void answered(limiter::VerbCall& /*call*/) override {}
 
     metrics::Shard metrics;
     policy::SnapshotReader policy;
     limiter::Call call{*this, metrics};
   };
+
+  template <typename Answer, typename Function>
+  Answer on_worker(Function function) {
+    std::unique_ptr<Worker> worker = take_worker();
+    Answer answer = function(*worker);
+    const std::scoped_lock lock(workers_mutex_);
+    workers_.push_back(std::move(worker));
+    return answer;
+  }
 
   std::unique_ptr<Worker> take_worker() {
     {
@@ -218,20 +329,13 @@ class Limiter::Impl : public std::enable_shared_from_this<Limiter::Impl> {
 
   void start(const std::shared_ptr<Ask>& ask) {
     if (shared_ == nullptr) {
-      ask->done(unanswered(LimiterAnswer::Problem::stopped));
+      ask->stop();
       return;
     }
     asks_.insert(ask);
-    limiter::Call& call = ask->call.emplace(*ask, metrics_);
     const Asked asked(ask->request);
-    const auto progress = call.start(asked.request(), reader_.get(), *shared_, clock_.now());
-    if (progress == store::Progress::answered) finish(*ask, answer_of(call.answer()));
-  }
-
-  static void end(Ask& ask) {
-    if (ask.call) ask.call->cancel();
-    const Done done = std::move(ask.done);
-    done(unanswered(LimiterAnswer::Problem::stopped));
+    const auto progress = ask->start(asked.request(), reader_.get(), *shared_, clock_.now(), metrics_);
+    if (progress == store::Progress::answered) finish(*ask);
   }
 
   const LimiterOptions options_;
@@ -253,8 +357,6 @@ class Limiter::Impl : public std::enable_shared_from_this<Limiter::Impl> {
   std::thread thread_;
 };
 
-void Limiter::Pending::Ask::answered(limiter::Call& finished) { impl.finish(*this, answer_of(finished.answer())); }
-
 void Limiter::Pending::cancel() const {
   if (const auto impl = impl_.lock()) impl->post_cancel(ask_);
 }
@@ -269,29 +371,35 @@ std::string Limiter::reload() { return impl_->load(); }
 bool Limiter::ready() const { return impl_->ready(); }
 
 Limiter::Pending Limiter::start(LimiterRequest request, Done done) {
-  Pending pending;
   if (!impl_->is_shared()) {
     done(impl_->check_here(request));
-    return pending;
+    return {};
   }
-  const auto ask = impl_->make(std::move(request), std::move(done));
-  pending.impl_ = impl_;
-  pending.ask_ = ask;
-  impl_->post({ask});
-  return pending;
+  return impl_->send(impl_->make(std::move(request), std::move(done)));
 }
 
-LimiterAnswer Limiter::check(const LimiterRequest& request, std::optional<std::chrono::nanoseconds> patience) {
-  if (!impl_->is_shared()) return impl_->check_here(request);
+Limiter::Pending Limiter::start(LimiterRequest request, const LimiterVerb& verb, VerbDone done) {
+  if (!impl_->is_shared()) {
+    done(impl_->apply_here(request, verb));
+    return {};
+  }
+  return impl_->send(impl_->make(std::move(request), verb, std::move(done)));
+}
+
+namespace {
+
+// What start(done) calls `done` with, or else that the patience is over: then it is cancelled.
+template <typename Answer, typename Start>
+Answer wait_for(std::optional<std::chrono::nanoseconds> patience, Start start) {
   // Shared with the answer, which may come after the patience is over.
   struct Waiting {
     std::mutex mutex;
     std::condition_variable condition;
     bool is_answered = false;
-    LimiterAnswer answer;
+    Answer answer;
   };
   const auto waiting = std::make_shared<Waiting>();
-  const Pending pending = start(request, [waiting](LimiterAnswer answer) {
+  const auto pending = start([waiting](Answer answer) {
     const std::scoped_lock lock(waiting->mutex);
     waiting->answer = std::move(answer);
     waiting->is_answered = true;
@@ -303,9 +411,22 @@ LimiterAnswer Limiter::check(const LimiterRequest& request, std::optional<std::c
     waiting->condition.wait(lock, is_answered);
   } else if (!waiting->condition.wait_for(lock, *patience, is_answered)) {
     pending.cancel();
-    return unanswered(LimiterAnswer::Problem::deadline);
+    return unanswered<Answer>(LimiterAnswer::Problem::deadline);
   }
   return std::move(waiting->answer);
+}
+
+}  // namespace
+
+LimiterAnswer Limiter::check(const LimiterRequest& request, std::optional<std::chrono::nanoseconds> patience) {
+  if (!impl_->is_shared()) return impl_->check_here(request);
+  return wait_for<LimiterAnswer>(patience, [&](Done done) { return start(request, std::move(done)); });
+}
+
+LimiterVerbAnswer Limiter::apply(const LimiterRequest& request, const LimiterVerb& verb,
+                                 std::optional<std::chrono::nanoseconds> patience) {
+  if (!impl_->is_shared()) return impl_->apply_here(request, verb);
+  return wait_for<LimiterVerbAnswer>(patience, [&](VerbDone done) { return start(request, verb, std::move(done)); });
 }
 
 std::vector<LimiterAnswer> Limiter::check_many(std::span<const LimiterRequest> requests) {

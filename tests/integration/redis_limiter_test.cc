@@ -111,6 +111,59 @@ TEST_F(RedisLimiter, AFailureIsAnsweredByThePolicy) {
   EXPECT_EQ(answer.decision.source, Source::fallback_deny);
 }
 
+TEST_F(RedisLimiter, VerbsAreShared) {
+  const auto one = make();
+  const auto two = make();
+  ASSERT_TRUE(one->check(user("42", 100)).allowed);
+  EXPECT_FALSE(two->check(user("42")).allowed);
+  EXPECT_FALSE(one->check(user("42")).allowed);  // remembered
+  const LimiterVerbAnswer answer = one->apply(user("42", 30), LimiterVerb::refund());
+  EXPECT_TRUE(answer.done);
+  EXPECT_EQ(answer.descriptors.at(0).decision.remaining, 30U);
+  EXPECT_EQ(answer.descriptors[0].decision.source, Source::redis);
+  EXPECT_EQ(one->check(user("42")).decision.remaining, 29U);
+  LimiterRequest peek = user("42", 9);
+  peek.peek = true;
+  EXPECT_EQ(two->check(peek).decision.remaining, 20U);
+  EXPECT_EQ(two->apply(user("42"), LimiterVerb::settle(0, 29)).descriptors.at(0).decision.remaining, 0U);
+  EXPECT_TRUE(two->apply(user("42"), LimiterVerb::reset()).done);
+  EXPECT_EQ(server_.integer({"DBSIZE"}), 0);
+}
+
+TEST_F(RedisLimiter, AVerbThatFailsIsTold) {
+  const auto limiter = make(50ms);
+  server_.kill();
+  const LimiterVerbAnswer answer = limiter->apply(user("42"), LimiterVerb::refund());
+  EXPECT_EQ(answer.problem, LimiterAnswer::Problem::none);
+  EXPECT_FALSE(answer.done);
+  EXPECT_TRUE(answer.descriptors.at(0).found);
+  EXPECT_FALSE(answer.descriptors[0].done);
+  EXPECT_NE(answer.descriptors[0].failure, "");
+  LimiterRequest peek = user("42");
+  peek.peek = true;
+  EXPECT_EQ(limiter->check(peek).problem, LimiterAnswer::Problem::store_failed);
+}
+
+TEST_F(RedisLimiter, AVerbAsAnAsioOperation) {
+  const auto limiter = make();
+  boost::asio::io_context io;
+  auto future =
+      async_apply(*limiter, io.get_executor(), user("42", 7), LimiterVerb::penalize(), boost::asio::use_future);
+  io.run();
+  EXPECT_EQ(future.get().descriptors.at(0).decision.remaining, 93U);
+  server_.pause();
+  boost::asio::cancellation_signal signal;
+  auto cancelled = LimiterAnswer::Problem::none;
+  async_apply(*limiter, io.get_executor(), user("42"), LimiterVerb::reset(),
+              boost::asio::bind_cancellation_slot(
+                  signal.slot(), [&](const LimiterVerbAnswer& answer) { cancelled = answer.problem; }));
+  signal.emit(boost::asio::cancellation_type::total);
+  io.restart();
+  io.run();
+  EXPECT_EQ(cancelled, LimiterAnswer::Problem::stopped);
+  server_.resume();
+}
+
 TEST_F(RedisLimiter, AsioOperations) {
   const auto limiter = make();
   boost::asio::io_context io;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "sluice/asio/async_check.h"
+#include "sluice/limit.h"
 
 namespace sluice {
 namespace {
@@ -41,6 +42,43 @@ TEST(Limiter, DecidesByPolicyInMemory) {
   EXPECT_FALSE(limiter.check(user("42")).allowed);
   EXPECT_TRUE(limiter.check(user("43")).allowed);
   EXPECT_FALSE(limiter.check({.domain = "elsewhere", .descriptors = {{{"user", "42"}}}}).known_domain);
+}
+
+TEST(Limiter, VerbsByPolicyInMemory) {
+  Limiter limiter({.policy_text = kPolicy});
+  ASSERT_TRUE(limiter.check(user("42", 3)).allowed);
+  LimiterRequest peek = user("42");
+  peek.peek = true;
+  EXPECT_FALSE(limiter.check(peek).allowed);
+  const auto remaining = [&](const LimiterVerb& verb, std::uint64_t cost = 1) {
+    const LimiterVerbAnswer answer = limiter.apply(user("42", cost), verb);
+    EXPECT_TRUE(answer.done);
+    EXPECT_EQ(answer.descriptors.at(0).limit, "PerUser");
+    EXPECT_TRUE(answer.descriptors[0].done);
+    return answer.descriptors[0].decision.remaining;
+  };
+  EXPECT_EQ(remaining(LimiterVerb::refund()), 1U);
+  EXPECT_EQ(limiter.check(peek).decision.remaining, 0U);
+  EXPECT_EQ(remaining(LimiterVerb::settle(2, 1)), 2U);
+  EXPECT_EQ(remaining(LimiterVerb::settle(1, 2)), 1U);
+  EXPECT_EQ(remaining(LimiterVerb::penalize(), 3), 0U);
+  EXPECT_EQ(remaining(LimiterVerb::refund(std::chrono::system_clock::now()), 3), 1U);
+  EXPECT_EQ(remaining(LimiterVerb::reset()), 3U);
+  LimiterVerbAnswer told;
+  limiter.start(user("42"), LimiterVerb::penalize(), [&](LimiterVerbAnswer answer) { told = std::move(answer); });
+  EXPECT_EQ(told.descriptors.at(0).decision.remaining, 2U);
+}
+
+TEST(Limiter, VerbsWithoutACounter) {
+  Limiter limiter({.policy_text = kPolicy});
+  const LimiterVerbAnswer nothing =
+      limiter.apply({.domain = "shop", .descriptors = {{{"team", "1"}}}}, LimiterVerb::reset());
+  EXPECT_FALSE(nothing.done);
+  EXPECT_FALSE(nothing.descriptors.at(0).found);
+  EXPECT_FALSE(limiter.apply({.domain = "else", .descriptors = {{{"user", "1"}}}}, LimiterVerb::reset()).known_domain);
+  EXPECT_EQ(limiter.apply({}, LimiterVerb::reset()).problem, LimiterAnswer::Problem::empty_domain);
+  EXPECT_EQ(limiter.apply(user("1"), LimiterVerb::settle(1, kMaxTokens + 1)).problem,
+            LimiterAnswer::Problem::cost_out_of_range);
 }
 
 TEST(Limiter, TellsWhatIsWrongWithARequest) {

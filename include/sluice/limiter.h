@@ -16,6 +16,10 @@
 
 namespace sluice {
 
+namespace limiter {
+class Access;
+}  // namespace limiter
+
 /// How a Limiter is made. What is said of the daemon's settings of the same names (docs/configuration.md) holds here.
 struct LimiterOptions {
   // NOLINTBEGIN(readability-redundant-member-init): without it, gcc warns of designated initializers that leave it out
@@ -157,6 +161,7 @@ class SLUICE_API Limiter {
   [[nodiscard]] bool ready() const;
 
  private:
+  friend class limiter::Access;
   class SLUICE_HIDDEN Impl;
   std::shared_ptr<Impl> impl_;
 };

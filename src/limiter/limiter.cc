@@ -13,6 +13,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "limiter/backend.h"
 #include "limiter/call.h"
 #include "limiter/verb_call.h"
 #include "metrics/metrics.h"
@@ -145,7 +146,7 @@ struct Limiter::Pending::Ask : std::enable_shared_from_this<Ask> {
   LimiterRequest request;
 };
 
-class Limiter::Impl : public std::enable_shared_from_this<Limiter::Impl> {
+class Limiter::Impl final : public limiter::Backend, public std::enable_shared_from_this<Limiter::Impl> {
  public:
   using Ask = Pending::Ask;
 
@@ -182,7 +183,12 @@ class Limiter::Impl : public std::enable_shared_from_this<Limiter::Impl> {
     thread_.join();
   }
 
-  [[nodiscard]] bool is_shared() const { return thread_.joinable(); }
+  [[nodiscard]] bool is_shared() const override { return thread_.joinable(); }
+  [[nodiscard]] store::Store& memory() override { return memory_; }
+  [[nodiscard]] const policy::SnapshotHolder& policies() const override { return policies_; }
+  Pending start(std::shared_ptr<limiter::Check> check) override {
+    return send(std::make_shared<CheckAsk>(*this, std::move(check)));
+  }
   [[nodiscard]] bool ready() {
     if (!is_shared()) return true;
     if (std::this_thread::get_id() == thread_.get_id()) return shared_->ready();
@@ -296,6 +302,27 @@ class Limiter::Impl : public std::enable_shared_from_this<Limiter::Impl> {
     std::optional<CallType> call;
   };
 
+  // Whose request and answer are others' business.
+  struct CheckAsk final : Ask, limiter::Call::Owner {
+    CheckAsk(Impl& limiter, std::shared_ptr<limiter::Check> what) : Ask(limiter, {}), check(std::move(what)) {}
+
+    store::Progress start(const Request& /*asked*/, const std::shared_ptr<const policy::Policy>& policy,
+                          store::Store& store, Time now, metrics::Shard& metrics) override {
+      call.emplace(*this, metrics);
+      return call->start(check->request(), policy, store, now);
+    }
+    void answered(limiter::Call& /*finished*/) override { impl.finish(*this); }
+    void finish() override { check->answered(&call->answer()); }
+    void stop() override {
+      if (call) call->cancel();
+      check->answered(nullptr);
+    }
+
+   private:
+    const std::shared_ptr<limiter::Check> check;
+    std::optional<limiter::Call> call;
+  };
+
   struct Worker final : limiter::Call::Owner, limiter::VerbCall::Owner {
     explicit Worker(const policy::SnapshotHolder& policies) : policy(policies) {}
     void answered(limiter::Call& /*call*/) override {}
@@ -360,6 +387,8 @@ class Limiter::Impl : public std::enable_shared_from_this<Limiter::Impl> {
 void Limiter::Pending::cancel() const {
   if (const auto impl = impl_.lock()) impl->post_cancel(ask_);
 }
+
+limiter::Backend& limiter::Access::backend(Limiter& limiter) { return *limiter.impl_; }
 
 Limiter::Limiter(const LimiterOptions& options) : impl_(std::make_shared<Impl>(options)) {}
 

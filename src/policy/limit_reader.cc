@@ -13,6 +13,7 @@
 #include "algorithm/limit_check.h"
 #include "base/duration.h"
 #include "base/suggest.h"
+#include "policy/denial_reader.h"
 #include "policy/overflow_reader.h"
 #include "policy/place_names.h"
 
@@ -53,6 +54,12 @@ constexpr std::array kAligns{
     Named<Align>{"calendar", Align::calendar},
 };
 
+/// Do fronts hold the answer back?
+constexpr std::array kDelayUses{
+    Named<bool>{"return", false},
+    Named<bool>{"hold", true},
+};
+
 constexpr std::array kFailureAnswers{
     Named<OnStoreFailure>{"local", OnStoreFailure::local},
     Named<OnStoreFailure>{"allow", OnStoreFailure::allow},
@@ -66,6 +73,7 @@ struct Use {
 };
 constexpr std::array kUses{
     Use{"burst", {Algorithm::token_bucket, Algorithm::token_bucket}},
+    Use{"delay", {Algorithm::leaky_bucket, Algorithm::leaky_bucket}},
     Use{"queue", {Algorithm::leaky_bucket, Algorithm::leaky_bucket}},
     Use{"slots", {Algorithm::sliding_window, Algorithm::sliding_window}},
     Use{"ttl", {Algorithm::concurrency, Algorithm::concurrency}},
@@ -135,6 +143,8 @@ class LimitReader {
       check_unlimited();
     } else {
       read_numbers();
+      text_.holds = read_word(fields_, "delay", kDelayUses, findings_).value_or(false);
+      text_.denial = read_denial(fields_, findings_);
       text_.overflow = read_overflow(fields_, options_, findings_);
       if (findings_.errors() == errors_before) check_numbers();
     }
@@ -186,8 +196,9 @@ class LimitReader {
     if (has("requests_per_unit")) {
       findings_.warning(place_of("requests_per_unit"), "`requests_per_unit` does nothing beside `unlimited`");
     }
-    for (const std::string_view name : {"algorithm", "burst", "period", "calendar", "align", "queue", "slots", "ttl",
-                                        "count_denied", "on_store_failure", "allow_large_log", "overflow"}) {
+    for (const std::string_view name :
+         {"algorithm", "burst", "period", "calendar", "align", "queue", "slots", "ttl", "count_denied",
+          "on_store_failure", "allow_large_log", "overflow", "delay", "message", "body", "content_type"}) {
       const Field* field = fields_.find(name);
       if (field != nullptr) {
         findings_.error(field->key->position, fmt::format("`{}` has no use beside `unlimited`", name));

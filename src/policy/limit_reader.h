@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "policy/denial_text.h"
 #include "policy/field_reader.h"
 #include "policy/findings.h"
 #include "policy/overflow.h"
@@ -27,6 +28,8 @@ struct LimitText {
   std::uint32_t requests_per_unit = 0;  ///< 2^32 − 1 where it is more
   Unit unit = Unit::unknown;
   std::optional<OnStoreFailure> on_store_failure;
+  Denial denial;
+  bool holds = false;
   std::optional<Overflow> overflow;
 };
 

@@ -263,6 +263,8 @@ class FileLoader {
     rule.metric_path = clean_metric_name(metric_path);
     rule.metadata = std::move(metadata);
     rule.domain = domain_;
+    rule.denial = std::move(text.denial);
+    rule.holds = text.holds;
     rule.overflow = std::move(text.overflow);
     builder_.set_rule(node, std::move(rule), std::move(key_levels));
   }

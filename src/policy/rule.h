@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "policy/denial_text.h"
 #include "policy/overflow.h"
 #include "policy/request.h"
 #include "store/charge.h"
@@ -32,8 +33,10 @@ struct Rule {
   std::vector<MetricLevel> metric_levels;
   std::string metadata;  ///< `metadata:` of the policy as a JSON object; empty when there is none
   std::string domain;
+  Denial denial;                     ///< what is said when it denies
+  bool holds = false;                ///< leaky bucket: fronts answer after the delay, in place of telling it
   std::optional<Overflow> overflow;  ///< where requests beyond the limit may wait
-  std::uint32_t slot = 0;  ///< dense index of the rule in its snapshot, for per-rule counters
+  std::uint32_t slot = 0;            ///< dense index of the rule in its snapshot, for per-rule counters
 
   /// The name to show a person: `name`, or else the path in the policy.
   [[nodiscard]] const std::string& label() const { return name.empty() ? metric_path : name; }

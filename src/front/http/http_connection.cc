@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "front/http/check_codec.h"
+#include "front/http/denial_body.h"
 #include "front/http/json_codec.h"
 #include "front/http/verb_codec.h"
 
@@ -44,9 +45,10 @@ void consume(std::string& buffer, std::size_t count) {
 
 }  // namespace
 
-HttpConnection::HttpConnection(const Environment& environment, Host& host, Time now)
+HttpConnection::HttpConnection(const Environment& environment, Host& host, Time now, std::string peer)
     : environment_(environment),
       host_(host),
+      peer_(std::move(peer)),
       reader_(environment.context.options),
       call_(*this, environment.metrics),
       phase_since_(now.steady),
@@ -144,6 +146,7 @@ HttpConnection::Route HttpConnection::find_route(std::string_view path) {
   if (path == "/v1/check") return Route::check;
   if (path == "/json") return Route::json;
   if (path == "/v1/peek") return Route::peek;
+  if (auth_form(path) != AuthForm::none) return Route::authorize;
   for (const auto& [name, kind] : kVerbPaths) {
     if (path != name) continue;
     verb_ = kind;
@@ -162,6 +165,9 @@ void HttpConnection::serve(Time now) {
     case Route::verb:
     case Route::json:
       serve_decision(now);
+      break;
+    case Route::authorize:
+      serve_authorize(now);
       break;
     case Route::health:
     case Route::metrics:
@@ -227,6 +233,64 @@ void HttpConnection::serve_health(Time now) {
     body = "OK";
   }
   reply({.status = status, .content_type = kText, .allow = {}, .no_store = true}, now);
+}
+
+/// Any method: it is the client's.
+void HttpConnection::serve_authorize(Time now) {
+  AuthQuery query;
+  const AuthForm form = auth_form(reader_.head().path);
+  if (form == AuthForm::forwarded) {
+    std::string problem;
+    const std::optional<AuthQuery> read = read_auth_query(reader_.kept_head().target(), problem);
+    if (!read) {
+      reply_error(400, "invalid_request", problem, now);
+      return;
+    }
+    query = *read;
+  }
+  const std::shared_ptr<const policy::Policy>& policy = environment_.policy.get();
+  if (policy == nullptr) {
+    reply_error(503, "no_policy", "no policy is loaded", now);
+    return;
+  }
+  std::string_view problem;
+  request::Mapper* const mapper = environment_.scratch.mappers.find(policy, query.domain, problem);
+  if (mapper == nullptr) {
+    reply_error(503, "no_requests", problem, now);
+    return;
+  }
+  const request::Rules& rules = mapper->rules();
+  allow_status_ = query.allow_status.value_or(rules.allow_status);
+  deny_status_ = query.deny_status.value_or(rules.deny_status.value_or(environment_.context.options.deny_status));
+  const HttpRequest client = client_request(reader_.kept_head(), form, query.from, peer_);
+  if (!mapper->map(client, now)) {
+    reply_unauthorized(*mapper, now);
+    return;
+  }
+  environment_.scratch.headers.clear();
+  if (mapper->request().descriptors.empty()) {
+    reply_authorized(now);
+    return;
+  }
+  calls_ = 1;
+  pending_ = 0;
+  if (call_.start(mapper->request(), policy, environment_.store, now) == store::Progress::pending) {
+    pending_ = 1;
+    state_ = State::deciding;
+  } else {
+    answer_decided(now);
+  }
+}
+
+void HttpConnection::reply_unauthorized(const request::Mapper& mapper, Time now) {
+  environment_.metrics.add(metrics::Counter::http_errors);
+  std::string& body = environment_.scratch.body;
+  body.clear();
+  encode_error("unauthorized", mapper.refusal(), body);
+  body += '\n';
+  const std::array<front::Header, 1> fields{{{"WWW-Authenticate", std::string(mapper.challenge())}}};
+  reply({.status = 401, .content_type = kJson, .allow = {}, .no_store = true}, now,
+        std::span(fields).first(mapper.challenge().empty() ? 0 : 1));
 }
 
 // ---- decisions
@@ -315,6 +379,8 @@ void HttpConnection::answer_decided(Time now) {
     answer_peek(now);
   } else if (route_ == Route::verb) {
     answer_verb(now);
+  } else if (route_ == Route::authorize) {
+    answer_authorize(now);
   } else {
     answer_check(now);
   }
@@ -430,6 +496,32 @@ void HttpConnection::answer_json(Time now) {
   body.clear();
   encode_rate_limit_response(answer, environment_.scratch.headers, body);
   reply({.status = status, .content_type = kJson, .allow = {}, .no_store = false}, now,
+        environment_.scratch.headers.fields());
+}
+
+void HttpConnection::answer_authorize(Time now) {
+  const limiter::Answer& answer = call_.answer();
+  render_headers(answer);
+  if (answer.allowed) {
+    reply_authorized(now);
+    return;
+  }
+  if (!answer.has_figures) {
+    reply_error(environment_.context.options.store_failure_status, "store_unavailable",
+                "the store of the limits cannot be reached", now);
+    return;
+  }
+  std::string& body = environment_.scratch.body;
+  body.clear();
+  const std::string_view type = append_denial_body(answer, deny_status_, reader_.head().wants_problem, body);
+  reply({.status = deny_status_, .content_type = type, .allow = {}, .no_store = true}, now,
+        environment_.scratch.headers.fields());
+}
+
+/// With the fields in scratch.headers.
+void HttpConnection::reply_authorized(Time now) {
+  environment_.scratch.body.clear();
+  reply({.status = allow_status_, .content_type = {}, .allow = {}, .no_store = true}, now,
         environment_.scratch.headers.fields());
 }
 

@@ -11,7 +11,9 @@
 #include <vector>
 
 #include "front/headers.h"
+#include "front/http/forward_auth.h"
 #include "front/http/http_context.h"
+#include "front/http/mappers.h"
 #include "front/http/request_batch.h"
 #include "front/http/request_reader.h"
 #include "front/http/response.h"
@@ -30,6 +32,7 @@ struct Scratch {
   std::string body;
   front::HeaderList headers;
   DateCache date;
+  Mappers mappers;
 };
 
 /// What a connection works with; all of it is its thread's and outlives it.
@@ -59,7 +62,8 @@ class HttpConnection final : private limiter::Call::Owner, private limiter::Verb
     ~Host() = default;
   };
 
-  HttpConnection(const Environment& environment, Host& host, Time now);
+  /// `peer`: the address of who is connected, or of the client that a balancer tells of; empty: not known.
+  HttpConnection(const Environment& environment, Host& host, Time now, std::string peer = {});
   ~HttpConnection();
   HttpConnection(const HttpConnection&) = delete;
   HttpConnection& operator=(const HttpConnection&) = delete;
@@ -92,7 +96,7 @@ class HttpConnection final : private limiter::Call::Owner, private limiter::Verb
 
  private:
   enum class State : std::uint8_t { reading, deciding, closing };
-  enum class Route : std::uint8_t { none, check, peek, verb, json, health, metrics, index };
+  enum class Route : std::uint8_t { none, check, peek, verb, json, authorize, health, metrics, index };
   struct Reply {
     unsigned status = 200;
     std::string_view content_type;
@@ -110,6 +114,7 @@ class HttpConnection final : private limiter::Call::Owner, private limiter::Verb
   void serve(Time now);
   void serve_decision(Time now);
   void serve_page(Time now);
+  void serve_authorize(Time now);
   void serve_health(Time now);
   [[nodiscard]] bool decode(DecodeFault& fault);
   void decide(Time now);
@@ -120,6 +125,9 @@ class HttpConnection final : private limiter::Call::Owner, private limiter::Verb
   void answer_peek(Time now);
   void answer_verb(Time now);
   void answer_json(Time now);
+  void answer_authorize(Time now);
+  void reply_authorized(Time now);
+  void reply_unauthorized(const request::Mapper& mapper, Time now);
   [[nodiscard]] bool answer_problem(limiter::Answer::Problem problem, Time now);
   void reply_items(bool failed, Time now);
   void render_headers(const limiter::Answer& answer);
@@ -140,6 +148,7 @@ class HttpConnection final : private limiter::Call::Owner, private limiter::Verb
 
   Environment environment_;
   Host& host_;
+  std::string peer_;
   RequestReader reader_;
   std::string input_;  ///< read, not yet used
   std::string output_;
@@ -148,6 +157,8 @@ class HttpConnection final : private limiter::Call::Owner, private limiter::Verb
   State state_ = State::reading;
   Route route_ = Route::none;
   limiter::CounterVerb::Kind verb_ = limiter::CounterVerb::Kind::reset;  ///< of the route `verb`
+  unsigned allow_status_ = 200;  ///< of the present request, on the route `authorize`
+  unsigned deny_status_ = 429;   ///< ″
   bool is_array_ = false;
   bool input_ended_ = false;
   bool lingers_ = false;

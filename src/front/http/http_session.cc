@@ -58,6 +58,12 @@ class HttpThread final : public asio::execution_context::service {
 
 asio::execution_context::id HttpThread::id;
 
+std::string address_of(const Tcp::socket& socket) {
+  ErrorCode error;
+  const Tcp::endpoint peer = socket.remote_endpoint(error);
+  return error ? std::string() : peer.address().to_string(error);
+}
+
 /// Reads when the socket is readable into the thread's buffer, so that an idle connection holds none, and writes at
 /// once what one read has brought about.
 class HttpSession final : public server::Session,
@@ -76,7 +82,7 @@ class HttpSession final : public server::Session,
                                 .clock = worker.clock,
                                 .draining = worker.draining,
                                 .scratch = thread.scratch},
-                    *this, worker.clock.now()) {}
+                    *this, worker.clock.now(), address_of(socket_)) {}
 
   void start() {
     self_ = shared_from_this();

@@ -12,6 +12,7 @@
 
 #include "base/ascii.h"
 #include "front/http/accept.h"
+#include "front/http/forward_auth.h"
 
 namespace sluice::http {
 namespace {
@@ -80,8 +81,8 @@ RequestFault describe(const ErrorCode& error, bool in_body) {
 /// Takes the facts out of Beast's events; what it does not check, or not strictly enough, is checked here.
 class RequestReader::Parser final : public beast_http::basic_parser<true> {
  public:
-  Parser(RequestHead& head, std::string& chunks, const HttpOptions& options)
-      : head_(head), chunks_(chunks), max_fields_(options.max_fields) {
+  Parser(RequestHead& head, KeptHead& kept, std::string& chunks, const HttpOptions& options)
+      : head_(head), kept_(kept), chunks_(chunks), max_fields_(options.max_fields) {
     header_limit(std::numeric_limits<std::uint32_t>::max());  // the reader has looked at its size
     body_limit(options.max_body);
   }
@@ -96,13 +97,16 @@ class RequestReader::Parser final : public beast_http::basic_parser<true> {
     error = beast_http::error::bad_value;
   }
 
-  void on_request_impl(beast_http::verb method, BeastView, BeastView target, int version, ErrorCode& error) override {
+  void on_request_impl(beast_http::verb method, BeastView method_name, BeastView target, int version,
+                       ErrorCode& error) override {
     if (target.size() > kMaxTarget) {
       refuse({414, "the request target is longer than 8 KiB"}, error);
       return;
     }
     head_.path.assign(path_of(to_view(target)));
     head_.http_1_1 = version == 11;
+    keeps_ = auth_form(head_.path) != AuthForm::none;
+    if (keeps_) kept_.set_request(to_view(method_name), to_view(target));
     switch (method) {
       case beast_http::verb::get:
         head_.method = Method::get;
@@ -138,11 +142,13 @@ class RequestReader::Parser final : public beast_http::basic_parser<true> {
   void on_finish_impl(ErrorCode&) override {}
 
   RequestHead& head_;
+  KeptHead& kept_;
   std::string& chunks_;
   std::size_t max_fields_;
   std::size_t fields_ = 0;
   std::uint64_t chunk_left_ = 0;
   bool in_trailer_ = false;
+  bool keeps_ = false;
   bool has_host_ = false;
   bool has_length_ = false;
   bool has_encoding_ = false;
@@ -150,10 +156,12 @@ class RequestReader::Parser final : public beast_http::basic_parser<true> {
   std::optional<RequestFault> fault_;
 };
 
-void RequestReader::Parser::on_field_impl(beast_http::field name, BeastView, BeastView beast_value, ErrorCode& error) {
+void RequestReader::Parser::on_field_impl(beast_http::field name, BeastView beast_name, BeastView beast_value,
+                                          ErrorCode& error) {
   if (++fields_ > max_fields_) refuse({431, "too many header fields"}, error);
   if (error || in_trailer_) return;
   const std::string_view value = to_view(beast_value);
+  if (keeps_) kept_.add_field(to_view(beast_name), value);
   switch (name) {
     case beast_http::field::host:
       if (std::exchange(has_host_, true)) refuse({400, "more than one Host"}, error);
@@ -199,7 +207,8 @@ struct RequestReader::Impl {
     path.clear();
     head = {};
     head.path = std::move(path);
-    parser.emplace(head, chunks, options);
+    kept_head.clear();
+    parser.emplace(head, kept_head, chunks, options);
     body = {};
     read_bytes = 0;
     searched = 0;
@@ -226,6 +235,7 @@ struct RequestReader::Impl {
 
   const HttpOptions& options;
   RequestHead head;
+  KeptHead kept_head;
   std::optional<Parser> parser;
   std::string chunks;  ///< a chunked body, decoded
   std::string_view body;
@@ -335,6 +345,7 @@ RequestReader::Event RequestReader::read(std::string_view& bytes) {
 void RequestReader::next() { impl_->start(); }
 
 const RequestHead& RequestReader::head() const { return impl_->head; }
+KeptHead& RequestReader::kept_head() { return impl_->kept_head; }
 std::string_view RequestReader::body() const { return impl_->body; }
 const RequestFault& RequestReader::fault() const { return impl_->fault; }
 RequestReader::Phase RequestReader::phase() const { return impl_->phase; }

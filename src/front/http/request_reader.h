@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "front/http/http_context.h"
+#include "front/http/kept_head.h"
 
 namespace sluice::http {
 
@@ -56,6 +57,8 @@ class RequestReader {
   void next();
 
   [[nodiscard]] const RequestHead& head() const;
+  /// The whole head, where its path decides about the request of somebody else (see auth_form).
+  [[nodiscard]] KeptHead& kept_head();
   /// A view into the bytes last given to read(), or into the reader.
   [[nodiscard]] std::string_view body() const;
   [[nodiscard]] const RequestFault& fault() const;

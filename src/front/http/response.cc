@@ -41,8 +41,12 @@ std::string_view reason_phrase(unsigned status) {
   switch (status) {
     case 200:
       return "OK";
+    case 204:
+      return "No Content";
     case 400:
       return "Bad Request";
+    case 401:
+      return "Unauthorized";
     case 403:
       return "Forbidden";
     case 404:
@@ -85,11 +89,13 @@ void append_head(const ResponseHead& head, std::span<const front::Header> fields
   out += reason_phrase(head.status);
   out += "\r\nDate: ";
   out += head.date;
-  out += "\r\nContent-Type: ";
-  out += head.content_type;
-  out += "\r\nContent-Length: ";
-  append_unsigned(out, head.content_length);
   out += "\r\n";
+  if (head.status != 204) {  // which has neither
+    if (!head.content_type.empty()) append_field(out, "Content-Type", head.content_type);
+    out += "Content-Length: ";
+    append_unsigned(out, head.content_length);
+    out += "\r\n";
+  }
   if (!head.allow.empty()) append_field(out, "Allow", head.allow);
   if (head.no_store) append_field(out, "Cache-Control", "no-store");
   for (const front::Header& field : fields) append_field(out, field.name, field.value);

@@ -5,6 +5,7 @@
 --   for verbs check (0) and peek (1, which changes nothing) the charges of the requests in order, for each:
 --     its key (2 bytes, from 1), 1 byte: enforcement (0 enforce, 1 shadow, 2 quota) + 4 at the request's last charge,
 --     cost (1 byte; 255: 7 bytes follow)
+--   for verb 7, of one token bucket: cost (1 byte), an enforced charge of a request of its own for each key;
 --   for the other verbs, with one key: see verb.lua.
 -- ARGV[2 …]: the limits (see the algorithms). Each begins with the version of the layout, 1, and the kind.
 --
@@ -46,9 +47,16 @@ local requests = ARGV[1]
 local verb, groups = byte(requests, 1, 2)
 groups = groups + byte(requests, 3) * 256
 local answer = { now, '1' }
+local expiry, expiry_text -- the last one written, in ms; many keys have the same
+
+if verb == 7 then
+  --@ token_bucket each_once
+end
+
 -- By key. free: tokens that fit now, absent when the key cannot be used. at: the time that the state is answered as,
--- absent: now. taken: tokens taken by this call; 0 when the state is to be written all the same. More: the algorithms.
-local free, at, taken, part, more = {}, {}, {}, {}, {}
+-- absent: now. taken: tokens taken by this call; 0 when the state is to be written all the same. kept: until when the key
+-- exists without a new expiry, absent: unknown. More: the algorithms.
+local free, at, taken, part, more, kept = {}, {}, {}, {}, {}, {}
 -- Who is told of each charge, and whether it was taken; by key, absent for most.
 local watch
 local limit, find_entry -- of the key that a verb is about
@@ -143,7 +151,6 @@ else
 end
 
 last, position = 0, 4
-local expiry, expiry_text -- the last one written, in ms; many keys have the same
 for group = 2, groups + 1 do
   local low, high = byte(requests, position, position + 1)
   position, first, last = position + 2, last + 1, last + low + high * 256

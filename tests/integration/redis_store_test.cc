@@ -258,7 +258,7 @@ TEST_F(RedisStoreTest, AForeignValueInOneOfThreeKeysChangesNothing) {
   };
   const std::string first = value_of("one;tb");
   const std::string third = value_of("three;fw");
-  ASSERT_EQ(first.size(), 40U);
+  ASSERT_EQ(first.size(), 47U);
   ASSERT_EQ(third.size(), 31U);
 
   const std::string wrong = "sluice:{k}shop/two;tb";
@@ -266,12 +266,13 @@ TEST_F(RedisStoreTest, AForeignValueInOneOfThreeKeysChangesNothing) {
   const std::string good = value_of("two;tb");
   const std::string parts = good.substr(0, 27) + std::string(6, '\xfe') + good.substr(33);
   const std::string missing = good.substr(0, 20) + std::string(7, '\xfe') + good.substr(27);
-  const std::string late = good.substr(0, 33) + std::string(7, '\xfe');
+  const std::string late = good.substr(0, 33) + std::string(7, '\xfe') + good.substr(40);
   const std::vector<std::pair<std::vector<std::string>, Failure>> cases = {
       {{"SET", wrong, "hello"}, Failure::foreign_value},
       {{"SET", wrong, ""}, Failure::foreign_value},
       {{"SET", wrong, third}, Failure::foreign_value},
-      {{"SET", wrong, std::string(40, '\x01')}, Failure::foreign_value},
+      {{"SET", wrong, std::string(47, '\x01')}, Failure::foreign_value},
+      {{"SET", wrong, good.substr(0, 40)}, Failure::foreign_value},
       {{"SET", wrong, parts}, Failure::foreign_value},
       {{"SET", wrong, missing}, Failure::foreign_value},
       {{"SET", wrong, late}, Failure::foreign_value},
@@ -337,10 +338,11 @@ TEST_F(RedisStoreTest, EveryKeyExpiresWhenItEqualsAFreshOne) {
       {window("public_report_51", 10, 60s, Align::first_hit), 1, 59'000, 60'000},
       {window("epoch", 10, 60s), 1, 0, 60'000},
       {window("public_report_53", 10, 60s, Align::first_hit), 5, 59'000, 60'000},
-      {bucket("public_report_55", 1, 1, 10s), 1, 9'000, 10'000},
+      // Buckets up to 0.9 s later, so that what follows need not set the expiry again.
+      {bucket("public_report_55", 1, 1, 10s), 1, 9'000, 10'900},
       {bucket("public_report_56", 0, 5), 1, never - 1'000, never},
-      {bucket("fine", 1'000, 1'001, 60s), 1, 0, 60},
-      {bucket("tick", 1'000'000'000, 1), 1, 0, 1},
+      {bucket("fine", 1'000, 1'001, 60s), 1, 0, 960},
+      {bucket("tick", 1'000'000'000, 1), 1, 0, 901},
       {bucket("slow", 1, 1'000'000'000'000'000, 366 * 24h), 1'000'000'000'000'000, never - 1'000, never},
   };
   for (const Case& one : cases) {
@@ -352,6 +354,41 @@ TEST_F(RedisStoreTest, EveryKeyExpiresWhenItEqualsAFreshOne) {
     EXPECT_TRUE(ttl >= one.least || (one.least == 0 && ttl == -2)) << one.limit.identity << ' ' << ttl;
     EXPECT_LE(ttl, one.most) << one.limit.identity;
   }
+}
+
+// A change that is over before the key's expiry overwrites the state and leaves the expiry; another one sets it, too.
+TEST_F(RedisStoreTest, TheExpiryOfABucketIsSetWhenItMustBe) {
+  const Script script =
+      make_check_script("local now, shortest_expiry, trusted_lead = " + std::to_string(kNewYear) + ", 1, 0\n");
+  const auto store = make_store(&script);
+  const CountedLimit limit = bucket("shop/user;tb", 10, 1'000);
+  const auto take = [&](std::uint64_t cost) {
+    for (const std::string key : {"a", "b", "c"}) {
+      HeldCheck check({{.limit = &limit, .key = key, .cost = cost}});
+      ask(io_, *store, check);
+      EXPECT_TRUE(check.admitted);
+    }
+  };
+  const auto calls_of = [&](const std::string& command) {
+    const auto reply = server_->command({"INFO", "commandstats"});
+    const std::string text(text_of(*reply));
+    const std::string mark = "cmdstat_" + command + ":calls=";
+    const std::size_t at = text.find(mark);
+    return at == std::string::npos ? 0 : std::stoll(text.substr(at + mark.size()));
+  };
+  take(200);
+  const long long sets = calls_of("set");
+  const long long ranges = calls_of("setrange");
+  for (int i = 0; i < 5; ++i) take(1);
+  EXPECT_EQ(calls_of("setrange"), ranges + 15);
+  EXPECT_EQ(calls_of("set"), sets);
+  EXPECT_LE(server_->integer({"PTTL", "sluice:{a}shop/user;tb"}), 20'900);
+  take(20);
+  EXPECT_EQ(calls_of("set"), sets + 3);
+  EXPECT_GT(server_->integer({"PTTL", "sluice:{a}shop/user;tb"}), 20'900);
+  HeldCheck check({{.limit = &limit, .key = "a", .cost = 0}});
+  ask(io_, *store, check);
+  EXPECT_EQ(check.decisions[0].remaining, 775U);
 }
 
 TEST_F(RedisStoreTest, AKeyIsGoneOnceItIsFresh) {

@@ -18,6 +18,26 @@ constexpr std::int64_t kExact = std::int64_t{1} << 53;
 constexpr unsigned kLast = 4;
 // In the place of a cost that needs more than a byte.
 constexpr unsigned kLongCost = 255;
+// A verb of the script: a short form of check.
+constexpr unsigned kEachOnce = 7;
+
+// The cost of each request, when each is one enforced charge of that cost on a token bucket, all of one limit, and of a
+// key that no other request of the call has; else 0.
+std::uint64_t cost_of_each(const Batch& batch) {
+  if (batch.sent_limits() != 1 || batch.sent_requests() != batch.sent_keys()) return 0;
+  if (batch.keys()[batch.places().front()].limit->numbers().algorithm != Algorithm::token_bucket) return 0;
+  std::uint64_t cost = 0;
+  std::uint32_t place = 0;
+  for (const Batch::Request& request : batch.requests()) {
+    if (!request.is_sent) continue;
+    if (request.verb || request.charge_count != 1) return 0;
+    const Batch::Charge& charge = batch.charges(request).front();
+    if (place == 0) cost = charge.cost;
+    const bool is_next = batch.keys()[charge.key].place == ++place;
+    if (!is_next || charge.cost != cost || charge.enforcement != Enforcement::enforce) return 0;
+  }
+  return cost < kLongCost ? cost : 0;
+}
 
 void append_request(std::string& out, const Batch& batch, const Batch::Request& request) {
   const auto charges = batch.charges(request);
@@ -49,7 +69,8 @@ void append_call(std::string& out, const Batch& batch, CallKind kind) {
   for (const std::uint32_t index : batch.places()) append_bulk(out, batch.name(batch.keys()[index]));
   scratch.clear();
   const std::optional<Verb> verb = batch.requests().empty() ? std::nullopt : batch.requests().front().verb;
-  scratch += verb ? static_cast<char>(verb->kind) : static_cast<char>(kind);
+  const std::uint64_t each = kind == CallKind::check ? cost_of_each(batch) : 0;
+  scratch += each > 0 ? static_cast<char>(kEachOnce) : verb ? static_cast<char>(verb->kind) : static_cast<char>(kind);
   append_packed<2>(scratch, batch.sent_limits());
   std::uint64_t in_a_row = 0;
   for (const std::uint32_t index : batch.places()) {
@@ -57,8 +78,9 @@ void append_call(std::string& out, const Batch& batch, CallKind kind) {
     ++in_a_row;
   }
   append_packed<2>(scratch, in_a_row);
+  if (each > 0) append_packed<1>(scratch, each);
   for (const Batch::Request& request : batch.requests()) {
-    if (!request.is_sent) continue;
+    if (!request.is_sent || each > 0) continue;
     if (request.verb && request.verb->kind != Verb::Kind::peek) {
       append_verb(scratch, *request.verb);
     } else {

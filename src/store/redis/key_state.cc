@@ -25,7 +25,7 @@ namespace {
 constexpr std::int64_t kExact = std::int64_t{1} << 53;
 constexpr std::size_t kKindEnd = 2;  // a value begins with version and kind
 constexpr std::size_t kBucketHead = 20;
-constexpr std::size_t kBucketSize = 40;
+constexpr std::size_t kBucketSize = 47;  // the last 7 are the script's own
 constexpr std::size_t kWindowHead = 9;
 constexpr std::size_t kWindowSize = 31;
 constexpr std::size_t kSlotsHead = 10;

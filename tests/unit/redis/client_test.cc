@@ -164,7 +164,7 @@ TEST_F(ClientTest, WaitsForTheConnectionUpToTheDeadline) {
   client_.output().clear();
   receive("+OK\r\n");
   // Only the one that still waits is sent.
-  EXPECT_THAT(client_.output(), ::testing::HasSubstr(std::string("$9\r\n\0\x01\0\x01\0\x01\0\x04\x01\r\n", 15)));
+  EXPECT_THAT(client_.output(), ::testing::HasSubstr(std::string("$6\r\n\x07\x01\0\x01\0\x01\r\n", 12)));
   receive(good());
   EXPECT_THAT(take_outcomes(), ElementsAre(Failure::none));
 }

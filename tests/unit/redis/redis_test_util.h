@@ -46,6 +46,7 @@ inline std::string bucket_state(std::uint64_t burst, std::uint64_t c, std::uint6
   append_packed<7>(bytes, burst - static_cast<std::uint64_t>(tokens));
   append_packed<6>(bytes, part);
   append_packed<7>(bytes, static_cast<std::uint64_t>(at));
+  append_packed<7>(bytes, static_cast<std::uint64_t>(at) + 1'000'000);  // kept until then
   return bytes;
 }
 

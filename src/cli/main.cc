@@ -12,7 +12,9 @@
 #include <vector>
 
 #include "base/suggest.h"
+#include "cli/bench.h"
 #include "cli/check.h"
+#include "cli/drain.h"
 #include "cli/lint.h"
 #include "cli/serve.h"
 #include "config/settings.h"
@@ -29,7 +31,9 @@ Usage: sluice COMMAND [OPTIONS]
 Commands:
   serve    Run the daemon: answers over gRPC (Envoy's RateLimitService) and HTTP
   check    Make one decision here and now; exit code 0: allowed, 2: denied, 1: error
+  drain    Work off a queue of requests beyond their limit, at the limit's rate
   lint     Read policy files and tell what is wrong with them
+  bench    Put load on a daemon or the library, and check what is admitted; exit code 2: too much
   config   Print the settings that serve would run with, and where each comes from
 
 Examples:
@@ -68,7 +72,7 @@ std::string unexpected(const CLI::App& command, const std::string& argument) {
 
 int unknown_command(const std::string& name) {
   if (name.starts_with('-')) return fail("", "unknown flag " + name + "; see 'sluice --help'");
-  constexpr std::array<std::string_view, 4> commands{"serve", "check", "lint", "config"};
+  constexpr std::array<std::string_view, 6> commands{"drain", "serve", "check", "lint", "config", "bench"};
   const std::string_view near = sluice::nearest(name, commands);
   return fail("", "unknown command '" + name + "'" +
                       (near.empty() ? "; see 'sluice --help'" : "; did you mean '" + std::string(near) + "'?"));
@@ -140,6 +144,42 @@ struct SettingFlags {
   std::vector<std::vector<std::string>> values;
 };
 
+void add_bench_flags(CLI::App& command, sluice::cli::BenchOptions& options) {
+  const auto text = [&](const char* name, std::string& value, const char* type, const char* help) {
+    command.add_option(name, value, help)->type_name(type);
+  };
+  const auto list = [&](const char* name, std::vector<std::string>& values, const char* type, const char* help) {
+    command.add_option(name, values, help)
+        ->type_name(type)
+        ->expected(1)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+        ->allow_extra_args(false);
+  };
+  list("--target", options.targets, "TARGET",
+       "grpc://HOST:PORT, http://HOST:PORT (both repeatable), or in process: memory, redis://HOST:PORT "
+       "[grpc://127.0.0.1:8081]");
+  list("--descriptor", options.descriptors, "KEY=VALUES[,KEY=VALUES...]",
+       "What is asked for; a value may be {seq:N}, {uniform:N}, {zipf:1.1:N} or {new}; repeatable");
+  text("--domain", options.domain, "NAME", "Domain asked; may be left out when the policy has one only");
+  list("--policy", options.policy, "PATH", "Policy of the daemon: what is admitted is checked against it; repeatable");
+  text("--limit", options.limit, "NUMBERS", "In place of a policy: what stands between the braces of its rate_limit");
+  text("--cost", options.cost, "NUMBER", "Tokens a request asks for [1]");
+  text("--rate", options.rate, "NUMBER", "Requests a second, planned whether answers come or not; or max [max]");
+  text("--duration", options.duration, "TIME", "How long to ask [10s]");
+  text("--connections", options.connections, "NUMBER", "Connections, of all targets together [4; http: 64]");
+  text("--in-flight", options.in_flight, "NUMBER", "Most requests of a connection without an answer [16; http: 1]");
+  text("--timeout", options.timeout, "TIME", "Of a check in process on Redis [20ms]");
+  text("--seed", options.seed, "NUMBER", "Of random values [1]");
+  text("--restarts", options.restarts, "NUMBER", "The store was restarted empty so often: a burst more a key each");
+  text("--evictions", options.evictions, "NUMBER", "The store evicted so many keys: a burst more each");
+  text("--outage", options.outage, "TIME", "So long daemons may have answered by themselves (gRPC does not tell)");
+  text("--nodes", options.nodes, "NUMBER", "How many daemons may have [the number of targets]");
+  text("--clock-slack", options.clock_slack, "TIME", "Most that clocks differ, for windows [10ms]");
+  command.add_flag("--no-check", options.no_check, "Do not check what is admitted");
+  command.add_flag("--json", options.json, "Report as one JSON object");
+  command.add_flag("--quiet", options.quiet, "Tell nothing before the report");
+}
+
 int run(int argc, char** argv) {
   CLI::App app;
   app.allow_extras();
@@ -183,7 +223,33 @@ int run(int argc, char** argv) {
   lint->add_flag("--strict", lint_options.strict, "Warnings count as errors");
   lint->add_option("path", lint_options.paths, "Policy files and directories")->type_name("PATH");
 
-  for (CLI::App* command : {serve, config, check, lint}) {
+  sluice::cli::BenchOptions bench_options;
+  CLI::App* bench = app.add_subcommand(
+      "bench",
+      "Put load on a daemon or the library, and check what is admitted. Exit code 0: done, 1: error, 2: more "
+      "was admitted than the limits allow.");
+  add_bench_flags(*bench, bench_options);
+
+  sluice::cli::DrainOptions drain_options;
+  SettingFlags drain_flags;
+  CLI::App* drain = app.add_subcommand("drain", "Work off a queue of requests beyond their limit, at the limit's rate.");
+  drain_flags.add_to(*drain);
+  drain->add_option("--queue", drain_options.queue, "Queue of the server file")->type_name("NAME");
+  drain->add_option("--deliver", drain_options.deliver, "Deliver over HTTP to this server: http://host:port[/base]")
+      ->type_name("URL");
+  drain->add_option("--exec", drain_options.exec, "Deliver by this command, with the body on standard input")
+      ->type_name("COMMAND");
+  drain->add_flag("--stdout", drain_options.to_stdout, "Deliver as lines of JSON on standard output");
+  drain->add_option("--in-flight", drain_options.in_flight, "Most deliveries at once [64]")->type_name("NUMBER");
+  drain->add_option("--attempts", drain_options.attempts, "Tries until a request is a dead letter [5]")
+      ->type_name("NUMBER");
+  drain->add_option("--timeout", drain_options.timeout, "Of a delivery [30s]")->type_name("DURATION");
+  drain->add_option("--pause", drain_options.pause, "After the first failure; then twice as long, up to 30s [1s]")
+      ->type_name("DURATION");
+  drain->add_option("--report", drain_options.report, "Log the counts so often; without it at the end only")
+      ->type_name("DURATION");
+
+  for (CLI::App* command : {serve, config, drain, check, lint, bench}) {
     command->allow_extras();
     command->set_help_flag("-h,--help", "Show this");
   }
@@ -227,12 +293,21 @@ int run(int argc, char** argv) {
     return used.front() == serve ? sluice::cli::serve(options, std::cerr)
                                  : sluice::cli::show_settings(options, std::cout, std::cerr);
   }
+  if (used.front() == drain) {
+    if (const std::string name = drain_flags.repeated(); !name.empty()) {
+      return fail("drain", "--" + name + " is given more than once");
+    }
+    if (drain_options.queue.empty()) return fail("drain", "no queue: name one of the server file with --queue");
+    drain_options.settings = drain_flags.options(*drain);
+    return sluice::cli::drain(drain_options, std::cerr);
+  }
   if (used.front() == check) {
     if (check_options.policy.empty()) return fail("check", "no policy: name a file or directory with --policy");
     if (check_options.descriptors.empty())
       return fail("check", "no descriptor: name what is asked for, such as user=42");
     return sluice::cli::check(check_options, std::cout, std::cerr);
   }
+  if (used.front() == bench) return sluice::cli::bench(bench_options, std::cout, std::cerr);
   if (lint_options.paths.empty()) return fail("lint", "no policy: name files or directories");
   return sluice::cli::lint(lint_options, std::cout);
 }

@@ -47,7 +47,18 @@ Result<std::optional<config::File>> read_config(const ServeOptions& options) {
   return std::optional<config::File>(config::File{.name = std::move(name), .text = std::move(text)});
 }
 
-std::optional<config::Resolved> resolve(const ServeOptions& options, std::ostream& err) {
+std::string shown(const config::Setting& setting, std::span<const std::string> values) {
+  std::string text;
+  for (const std::string& value : values) {
+    if (!text.empty()) text += ", ";
+    text += setting.has_secret ? config::without_password(value) : value;
+  }
+  return setting.is_list ? "[" + text + "]" : text;
+}
+
+}  // namespace
+
+std::optional<config::Resolved> resolve_settings(const ServeOptions& options, std::ostream& err) {
   const auto file = read_config(options);
   if (!file) {
     err << "sluice: " << file.error().message << '\n';
@@ -60,19 +71,8 @@ std::optional<config::Resolved> resolve(const ServeOptions& options, std::ostrea
   return resolved;
 }
 
-std::string shown(const config::Setting& setting, std::span<const std::string> values) {
-  std::string text;
-  for (const std::string& value : values) {
-    if (!text.empty()) text += ", ";
-    text += setting.has_secret ? config::without_password(value) : value;
-  }
-  return setting.is_list ? "[" + text + "]" : text;
-}
-
-}  // namespace
-
 int serve(const ServeOptions& options, std::ostream& err) {
-  const auto resolved = resolve(options, err);
+  const auto resolved = resolve_settings(options, err);
   if (!resolved) return EXIT_FAILURE;
   log::configure(resolved->settings.log_level, resolved->settings.log_format);
   server::Server server(resolved->settings);
@@ -86,7 +86,7 @@ int serve(const ServeOptions& options, std::ostream& err) {
 }
 
 int show_settings(const ServeOptions& options, std::ostream& out, std::ostream& err) {
-  const auto resolved = resolve(options, err);
+  const auto resolved = resolve_settings(options, err);
   if (!resolved) return EXIT_FAILURE;
   for (std::size_t row = 0; row < resolved->sources.size(); ++row) {
     const config::Setting& setting = config::all_settings()[row];

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <iosfwd>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,9 @@ struct ServeOptions {
   std::string config;               ///< the server file; empty: SLUICE_CONFIG, or else none
   std::vector<config::Flag> flags;  ///< settings given on the command line
 };
+
+/// The settings in force, or nothing: then what is wrong is on `err`.
+[[nodiscard]] std::optional<config::Resolved> resolve_settings(const ServeOptions& options, std::ostream& err);
 
 /// Runs the daemon until it is told to stop. Mistakes on `err`, one line each. Returns the exit code: 0 stopped, 1
 /// could not start.

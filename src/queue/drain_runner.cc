@@ -1,0 +1,69 @@
+#include "queue/drain_runner.h"
+
+#include <algorithm>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/post.hpp>
+#include <stdexcept>
+#include <utility>
+
+namespace sluice::queue {
+
+DrainRunner::DrainRunner(const DrainSetup& setup) : policy_(*setup.policies), store_(setup.memory) {
+  if (store_ == nullptr) {
+    auto redis = store::redis::RedisStore::create(io_, setup.redis, registry_.add_shard());
+    if (!redis) throw std::runtime_error("store.redis: " + redis.error().message);
+    store_ = *std::move(redis);
+  }
+  deliverer_ = setup.make_deliverer(io_);
+  drainer_ = std::make_unique<Drainer>(io_, setup.options, policy_, *store_, *setup.tickets, *setup.broker, *deliverer_,
+                                       clock_);
+}
+
+DrainRunner::~DrainRunner() {
+  drainer_.reset();
+  deliverer_.reset();
+}
+
+void DrainRunner::run() {
+  const auto work = boost::asio::make_work_guard(io_);
+  drainer_->start();
+  io_.run();
+}
+
+void DrainRunner::stop() {
+  boost::asio::post(io_, [this] { drainer_->stop([this] { io_.stop(); }); });
+}
+
+store::redis::RedisOptions redis_options_of(const config::Settings& settings, std::chrono::nanoseconds timeout) {
+  store::redis::RedisOptions options{.url = settings.redis_url,
+                                     .prefix = settings.redis_prefix,
+                                     .timeout = timeout,
+                                     .failures = static_cast<unsigned>(settings.redis_failures),
+                                     .probe_interval = settings.redis_probe_interval,
+                                     .connection_max_age = settings.redis_connection_max_age};
+  if (settings.redis_literal_script) options.script_style = store::redis::ScriptStyle::literal;
+  return options;
+}
+
+void fit_to_broker(const config::QueueSettings& settings, const policy::Policy& policy, config::QueueSettings& fitted,
+                   DrainerOptions& options) {
+  fitted = settings;
+  if (settings.kind != config::QueueSettings::Kind::rabbitmq) return;
+  // RabbitMQ closes a consumer that keeps a message for longer than consumer_timeout. Half of that is for the line that
+  // messages of the slowest limit stand in, a quarter for tries.
+  double slowest = 0;
+  for (const policy::Rule* rule : policy.rules()) {
+    if (!rule->overflow || rule->overflow->queue != settings.name || rule->counted.numbers.rate == 0) continue;
+    const Limit& numbers = rule->counted.numbers;
+    const double rate = static_cast<double>(numbers.rate) / std::chrono::duration<double>(numbers.period).count();
+    slowest = slowest == 0 ? rate : std::min(slowest, rate);
+  }
+  const double half = std::chrono::duration<double>(settings.consumer_timeout).count() / 2;
+  if (slowest > 0) {
+    const double most = std::max(1.0, slowest * half);
+    if (most < static_cast<double>(fitted.prefetch)) fitted.prefetch = static_cast<std::uint64_t>(most);
+  }
+  options.longest_hold = settings.consumer_timeout / 4;
+}
+
+}  // namespace sluice::queue

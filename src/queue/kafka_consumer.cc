@@ -1,0 +1,257 @@
+#include "queue/kafka_consumer.h"
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <unordered_map>
+#include <utility>
+
+#include "base/log.h"
+#include "queue/kafka_client.h"
+
+namespace sluice::queue {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kPoll = 100ms;
+constexpr auto kRevokePatience = 10s;  // below session.timeout.ms and max.poll.interval.ms
+constexpr int kMostAtOnce = 1000;
+
+class KafkaConsumer final : public Consumer {
+ public:
+  KafkaConsumer(std::string topic, const ConsumerOptions& options) : topic_(std::move(topic)), options_(options) {}
+  KafkaConsumer(const KafkaConsumer&) = delete;
+  KafkaConsumer& operator=(const KafkaConsumer&) = delete;
+  ~KafkaConsumer() override { stop(); }
+
+  void set_up(kafka::Conf& conf) {
+    rd_kafka_conf_set_opaque(conf.get(), this);
+    rd_kafka_conf_set_rebalance_cb(
+        conf.get(), [](rd_kafka_t* /*handle*/, rd_kafka_resp_err_t error, rd_kafka_topic_partition_list_t* partitions,
+                       void* self) { static_cast<KafkaConsumer*>(self)->rebalance(error, partitions); });
+  }
+
+  std::string start(kafka::Handle handle) {
+    handle_ = std::move(handle);
+    rd_kafka_poll_set_consumer(handle_.get());
+    const kafka::Partitions topics(rd_kafka_topic_partition_list_new(1));
+    rd_kafka_topic_partition_list_add(topics.get(), topic_.c_str(), RD_KAFKA_PARTITION_UA);
+    if (const auto error = rd_kafka_subscribe(handle_.get(), topics.get()); error != RD_KAFKA_RESP_ERR_NO_ERROR) {
+      return rd_kafka_err2str(error);
+    }
+    thread_ = std::thread([this] { run(); });
+    return {};
+  }
+
+  std::vector<Delivery> take(std::size_t most) override {
+    const std::scoped_lock lock(mutex_);
+    std::vector<Delivery> taken;
+    while (!arrived_.empty() && taken.size() < most) {
+      taken.push_back(std::move(arrived_.front()));
+      arrived_.pop_front();
+    }
+    return taken;
+  }
+
+  bool begin(std::uint64_t tag) override {
+    const std::scoped_lock lock(mutex_);
+    const auto place = places_.find(tag);
+    if (place == places_.end()) return false;
+    Partition& partition = partitions_[place->second.partition];
+    if (partition.is_leaving) return false;
+    ++partition.begun;
+    return true;
+  }
+
+  void pause(std::uint64_t tag) override {
+    {
+      const std::scoped_lock lock(mutex_);
+      if (const auto place = places_.find(tag); place != places_.end()) --partitions_[place->second.partition].begun;
+    }
+    settled_.notify_one();
+  }
+
+  void finish(std::uint64_t tag) override {
+    {
+      const std::scoped_lock lock(mutex_);
+      const auto place = places_.find(tag);
+      if (place == places_.end()) return;
+      Partition& partition = partitions_[place->second.partition];
+      if (partition.begun > 0) --partition.begun;
+      partition.unfinished[place->second.offset] = true;
+      places_.erase(place);
+      while (!partition.unfinished.empty() && partition.unfinished.begin()->second) {
+        partition.next = partition.unfinished.begin()->first + 1;
+        partition.unfinished.erase(partition.unfinished.begin());
+        partition.has_news = true;
+      }
+    }
+    settled_.notify_one();
+  }
+
+  void stop() override {
+    if (!thread_.joinable()) return;
+    stopping_ = true;
+    thread_.join();
+  }
+
+ private:
+  struct Partition {
+    std::map<std::int64_t, bool> unfinished;  ///< offset → finished
+    std::int64_t next = -1;                   ///< to be committed
+    std::uint64_t begun = 0;
+    bool has_news = false;  ///< `next` is not stored yet
+    bool is_paused = false;
+    bool is_leaving = false;  ///< it is about to go to another consumer
+  };
+  struct Place {
+    std::int32_t partition = 0;
+    std::int64_t offset = 0;
+  };
+
+  void run() {
+    while (!stopping_) {
+      bool any = false;
+      for (int i = 0; i < kMostAtOnce; ++i) {
+        const kafka::FetchedMessage message(
+            rd_kafka_consumer_poll(handle_.get(), i == 0 ? static_cast<int>(kPoll.count()) : 0));
+        if (message == nullptr) break;
+        if (message->err != RD_KAFKA_RESP_ERR_NO_ERROR) {
+          tell(message->err, rd_kafka_message_errstr(message.get()));
+          continue;
+        }
+        any = true;
+        keep(*message);
+      }
+      if (any) options_.arrived();
+      store_offsets();
+      pause_and_resume();
+    }
+    // Commits what is stored, and leaves the group at once.
+    store_offsets();
+    rd_kafka_consumer_close(handle_.get());
+  }
+
+  void tell(rd_kafka_resp_err_t error, const char* words) {
+    if (error == RD_KAFKA_RESP_ERR__PARTITION_EOF || std::exchange(told_, error) == error) return;
+    log::warn("cannot read the Kafka topic", {{"topic", topic_}, {"reason", words}});
+  }
+
+  void keep(const rd_kafka_message_t& message) {
+    told_ = RD_KAFKA_RESP_ERR_NO_ERROR;
+    const std::scoped_lock lock(mutex_);
+    Partition& partition = partitions_[message.partition];
+    // After a seek by the library itself what is unfinished may come again.
+    if (partition.unfinished.contains(message.offset) || message.offset < partition.next) return;
+    partition.unfinished.emplace(message.offset, false);
+    const std::uint64_t tag = next_tag_++;
+    places_[tag] = {message.partition, message.offset};
+    arrived_.push_back(
+        {.tag = tag, .payload = {static_cast<const char*>(message.payload), message.len}, .redelivered = false});
+  }
+
+  void store_offsets() {
+    const kafka::Partitions list(rd_kafka_topic_partition_list_new(8));
+    {
+      const std::scoped_lock lock(mutex_);
+      for (auto& [number, partition] : partitions_) {
+        if (!std::exchange(partition.has_news, false)) continue;
+        rd_kafka_topic_partition_list_add(list.get(), topic_.c_str(), number)->offset = partition.next;
+      }
+    }
+    if (list->cnt > 0) (void)rd_kafka_offsets_store(handle_.get(), list.get());
+  }
+
+  void pause_and_resume() {
+    const kafka::Partitions full(rd_kafka_topic_partition_list_new(8));
+    const kafka::Partitions free(rd_kafka_topic_partition_list_new(8));
+    {
+      const std::scoped_lock lock(mutex_);
+      for (auto& [number, partition] : partitions_) {
+        if (!partition.is_paused && partition.unfinished.size() >= options_.most) {
+          partition.is_paused = true;
+          rd_kafka_topic_partition_list_add(full.get(), topic_.c_str(), number);
+        } else if (partition.is_paused && partition.unfinished.size() <= options_.most / 2) {
+          partition.is_paused = false;
+          rd_kafka_topic_partition_list_add(free.get(), topic_.c_str(), number);
+        }
+      }
+    }
+    if (full->cnt > 0) (void)rd_kafka_pause_partitions(handle_.get(), full.get());
+    if (free->cnt > 0) (void)rd_kafka_resume_partitions(handle_.get(), free.get());
+  }
+
+  void rebalance(rd_kafka_resp_err_t error, rd_kafka_topic_partition_list_t* partitions) {
+    if (error == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS) {
+      log::info("Kafka gave partitions", {{"topic", topic_}, {"partitions", std::to_string(partitions->cnt)}});
+      rd_kafka_assign(handle_.get(), partitions);
+      return;
+    }
+    log::info("Kafka takes partitions back", {{"topic", topic_}, {"partitions", std::to_string(partitions->cnt)}});
+    let_go();
+    store_offsets();
+    if (rd_kafka_assignment_lost(handle_.get()) == 0) (void)rd_kafka_commit(handle_.get(), nullptr, 0);
+    {
+      const std::scoped_lock lock(mutex_);
+      partitions_.clear();
+      places_.clear();
+    }
+    rd_kafka_assign(handle_.get(), nullptr);
+  }
+
+  /// Begins nothing more, and waits for what is begun.
+  void let_go() {
+    std::unique_lock lock(mutex_);
+    arrived_.clear();
+    for (auto& [number, partition] : partitions_) partition.is_leaving = true;
+    settled_.wait_for(lock, kRevokePatience, [this] {
+      for (const auto& [number, partition] : partitions_) {
+        if (partition.begun > 0) return false;
+      }
+      return true;
+    });
+  }
+
+  const std::string topic_;
+  const ConsumerOptions options_;
+  kafka::Handle handle_;
+  std::atomic<bool> stopping_{false};
+  rd_kafka_resp_err_t told_ = RD_KAFKA_RESP_ERR_NO_ERROR;
+  std::mutex mutex_;
+  std::condition_variable settled_;
+  std::map<std::int32_t, Partition> partitions_;
+  std::unordered_map<std::uint64_t, Place> places_;
+  std::deque<Delivery> arrived_;
+  std::uint64_t next_tag_ = 1;
+  std::thread thread_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Consumer>> make_kafka_consumer(const config::QueueSettings& settings,
+                                                      const ConsumerOptions& options) {
+  auto conf = kafka::make_conf(settings.properties, {{"bootstrap.servers", settings.brokers},
+                                                     {"group.id", settings.group},
+                                                     {"enable.auto.commit", "true"},
+                                                     {"auto.commit.interval.ms", "500"},
+                                                     {"enable.auto.offset.store", "false"},
+                                                     {"auto.offset.reset", "earliest"},
+                                                     {"session.timeout.ms", "15000"},
+                                                     {"fetch.wait.max.ms", "100"},
+                                                     {"queued.max.messages.kbytes", "16384"},
+                                                     {"log_level", "0"}});
+  if (!conf) return conf.error();
+  auto consumer = std::make_unique<KafkaConsumer>(settings.topic, options);
+  consumer->set_up(*conf);
+  auto handle = kafka::make_client(RD_KAFKA_CONSUMER, *std::move(conf));
+  if (!handle) return handle.error();
+  if (const std::string problem = consumer->start(*std::move(handle)); !problem.empty()) return Error{problem};
+  return std::unique_ptr<Consumer>(std::move(consumer));
+}
+
+}  // namespace sluice::queue

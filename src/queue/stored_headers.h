@@ -1,0 +1,16 @@
+// Which header fields of a request are kept with it.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "queue/message.h"
+
+namespace sluice::queue {
+
+/// Takes out what belongs to one connection (RFC 9110 section 7.6.1, and what `Connection` names), what the delivery
+/// says itself (Host, Content-Length, Idempotency-Key), and secrets (Authorization, Cookie and their kin) but for those
+/// in `kept`, which are in lower case.
+void drop_unstored(Pairs& headers, std::span<const std::string> kept);
+
+}  // namespace sluice::queue

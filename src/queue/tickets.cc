@@ -1,0 +1,21 @@
+#include "queue/tickets.h"
+
+#include <algorithm>
+#include <array>
+
+namespace sluice::queue {
+namespace {
+
+constexpr std::array<std::string_view, 6> kStates{"queued", "running", "done", "failed", "expired", "cancelled"};
+
+}  // namespace
+
+std::string_view to_text(TicketState state) { return kStates[static_cast<std::size_t>(state)]; }
+
+std::optional<TicketState> ticket_state(std::string_view text) {
+  const auto* const found = std::ranges::find(kStates, text);
+  if (found == kStates.end()) return std::nullopt;
+  return static_cast<TicketState>(found - kStates.begin());
+}
+
+}  // namespace sluice::queue

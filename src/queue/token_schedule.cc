@@ -1,0 +1,66 @@
+#include "queue/token_schedule.h"
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+namespace sluice::queue {
+namespace {
+
+__extension__ using Wide = unsigned __int128;
+
+constexpr std::int64_t kMillisecond = 1'000'000;
+constexpr auto kLongest = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max() / 4);
+
+}  // namespace
+
+TokenSchedule::TokenSchedule(const Limit& limit)
+    : limit_(limit), slack_(length_of(1) >= kMillisecond ? 0 : kMillisecond) {
+  assert(limit.rate > 0);
+}
+
+std::int64_t TokenSchedule::length_of(std::uint64_t count) const {
+  const Wide length = Wide{count} * static_cast<std::uint64_t>(limit_.period.count()) / limit_.rate;
+  return static_cast<std::int64_t>(length < kLongest ? static_cast<std::uint64_t>(length) : kLongest);
+}
+
+void TokenSchedule::add(std::uint64_t count, std::int64_t last) {
+  if (count == 0) return;
+  spans_.push_back({count, last});
+  left_ += count;
+  last_ = std::max(last_, last);
+}
+
+std::int64_t TokenSchedule::due(std::uint64_t cost) const {
+  if (cost > left_ || cost == 0) return cost == 0 ? std::numeric_limits<std::int64_t>::min() : kNone;
+  std::uint64_t needed = cost;
+  auto span = spans_.begin();
+  while (needed > span->count) needed -= (span++)->count;
+  std::int64_t at = span->last - length_of(span->count - needed);
+  // The first of all has nothing before it to keep a distance from.
+  if (used_ != std::numeric_limits<std::int64_t>::min()) at = std::max(at, used_ + length_of(cost));
+  return at;
+}
+
+void TokenSchedule::use(std::uint64_t cost, std::int64_t now) {
+  const std::int64_t at = due(cost);
+  assert(at <= now);
+  if (cost == 0) return;
+  used_ = std::max(at, now - slack_);
+  left_ -= cost;
+  while (cost > 0) {
+    Span& span = spans_.front();
+    const std::uint64_t part = std::min(cost, span.count);
+    span.count -= part;
+    cost -= part;
+    if (span.count == 0) spans_.pop_front();
+  }
+}
+
+std::uint64_t TokenSchedule::clear() {
+  spans_.clear();
+  last_ = 0;
+  return std::exchange(left_, 0);
+}
+
+}  // namespace sluice::queue

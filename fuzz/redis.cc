@@ -60,7 +60,7 @@ class Harness final : private Client::Owner {
     const std::shared_ptr<const RedisLimit> limits[] = {bucket_limit_, window_limit_};
     if (client_.submit(check, limits, Time{}, kStart) != Failure::none) std::abort();
   }
-  void done(Check& check, Failure failure) override {
+  void done(Check& check, Failure failure, std::int64_t /*at*/) override {
     check.failure = failure;
     if (failure == Failure::none) {
       for (const Decision& decision : check.decisions) {
@@ -76,9 +76,9 @@ class Harness final : private Client::Owner {
   const CountedLimit window_{.numbers = {.algorithm = Algorithm::fixed_window, .rate = 5}, .identity = "w"};
   const std::shared_ptr<const RedisLimit> bucket_limit_ = *RedisLimit::compile(bucket_.numbers);
   const std::shared_ptr<const RedisLimit> window_limit_ = *RedisLimit::compile(window_.numbers);
-  const Endpoint endpoint_;
+  const Hello hello_;
   Node node_{{}, [](bool /*up*/, Failure /*reason*/, std::string_view /*detail*/) {}};
-  Client client_{endpoint_, check_script(), {}, node_, *this};
+  Client client_{hello_, check_script(), {}, node_, *this};
 };
 
 }  // namespace
@@ -87,6 +87,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
   if (bytes.empty()) return 0;
   Harness().run(bytes.substr(1), 1U + data[0]);
-  if (const auto endpoint = parse_url(bytes); endpoint && endpoint->to_text().empty()) std::abort();
+  if (const auto target = parse_url(bytes); target && target->to_text().empty()) std::abort();
   return 0;
 }

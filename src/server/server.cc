@@ -200,8 +200,8 @@ std::shared_ptr<store::Store> Server::make_store(Worker& worker) {
                                      .connection_max_age = settings_.redis_connection_max_age};
   if (settings_.redis_literal_script) options.script_style = store::redis::ScriptStyle::literal;
   // The workers are made one after the other, by one thread.
-  if (redis_node_ == nullptr) redis_node_ = store::redis::make_node(options);
-  options.node = redis_node_;
+  if (redis_nodes_ == nullptr) redis_nodes_ = store::redis::make_nodes(options);
+  options.nodes = redis_nodes_;
   auto redis = store::redis::RedisStore::create(worker.io, options, worker.metrics);
   if (!redis) throw std::runtime_error("store.redis: " + redis.error().message);
   std::unique_ptr<store::Store> primary = *std::move(redis);

@@ -25,6 +25,9 @@ class Check {
   std::span<Decision> decisions;
   /// Empty, or as many as charges: the id of the lease that a charge of a concurrency limit took; 0 when it took none.
   std::span<std::uint64_t> leases;
+  /// Empty, or as many as charges: what each decision would be if nothing had been taken. Filled by the Redis store
+  /// alone, for its own steps.
+  std::span<Decision> untaken;
   /// Of Store::apply: what is done to the key of the one charge, whose cost means nothing; or peek, of any charges.
   /// Else null.
   const Verb* verb = nullptr;

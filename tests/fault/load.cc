@@ -87,7 +87,7 @@ class Load::Caller final : public store::Check {
   std::chrono::steady_clock::time_point asked_;
 };
 
-Load::Load(const Options& options) : options_(options), node_(store::redis::make_node(options.redis)) {
+Load::Load(const Options& options) : options_(options), nodes_(store::redis::make_nodes(options.redis)) {
   limit_.numbers = options.numbers;
   limit_.identity = "fault/user;tb";
   limit_.id = 1;
@@ -97,7 +97,7 @@ Load::Load(const Options& options) : options_(options), node_(store::redis::make
     counts_.emplace_back();
   }
   store::redis::RedisOptions redis = options.redis;
-  redis.node = node_;
+  redis.nodes = nodes_;
   for (std::size_t i = 0; i < options.threads; ++i) {
     Thread& thread = *threads_.emplace_back(std::make_unique<Thread>());
     metrics::Shard& shard = registry_.add_shard();

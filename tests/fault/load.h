@@ -74,7 +74,7 @@ class Load {
   store::StoreHealth health_;
   store::DenialEpochs epochs_;
   metrics::Registry registry_;
-  std::shared_ptr<store::redis::Node> node_;
+  std::shared_ptr<store::redis::Nodes> nodes_;
   std::vector<std::string> keys_;
   std::deque<Count> counts_;
   std::atomic<std::int64_t> longest_{0};

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "store/redis/key.h"
 
 namespace sluice::store::redis {
 
@@ -42,7 +41,7 @@ void Batch::forget_keys(std::size_t from) {
   }
 }
 
-bool Batch::add(Check& check, Limits limits, std::string_view prefix, Time caller, std::int64_t deadline) {
+bool Batch::add(Check& check, Limits limits, const KeyNaming& naming, Time caller, std::int64_t deadline) {
   const bool is_first = requests_.empty();
   const std::size_t keys_before = keys_.size();
   const std::size_t charges_before = charges_.size();
@@ -51,7 +50,7 @@ bool Batch::add(Check& check, Limits limits, std::string_view prefix, Time calle
   for (std::size_t i = 0; fits && i < check.charges.size(); ++i) {
     const store::Charge& charge = check.charges[i];
     const std::size_t name_begin = names_.size();
-    append_redis_key(names_, prefix, charge.limit->identity, charge.key);
+    append_redis_key(names_, naming, charge.limit->identity, charge.key);
     const std::string_view key_name = std::string_view(names_).substr(name_begin);
     const std::uint64_t hash = XXH3_64bits(key_name.data(), key_name.size());
     if (2 * keys_.size() >= table_.size()) grow_table();

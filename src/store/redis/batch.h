@@ -12,6 +12,7 @@
 
 #include "sluice/clock.h"
 #include "store/failure.h"
+#include "store/redis/key.h"
 #include "store/redis/redis_limit.h"
 #include "store/store.h"
 
@@ -56,7 +57,7 @@ class Batch {
 
   /// False, with nothing changed: it does not fit any more, or one of its keys is here with other numbers. A verb is
   /// alone in its call.
-  [[nodiscard]] bool add(Check& check, Limits limits, std::string_view prefix, Time caller, std::int64_t deadline);
+  [[nodiscard]] bool add(Check& check, Limits limits, const KeyNaming& naming, Time caller, std::int64_t deadline);
   /// Withdraws the request of `check`, if it is here and not yet sent or answered.
   bool withdraw(const Check& check);
   [[nodiscard]] bool is_empty() const { return requests_.empty(); }

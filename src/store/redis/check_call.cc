@@ -157,6 +157,11 @@ bool AnswerReader::judge(Batch& batch, Batch::Request& request, char verdict) {
     admission.add(charges[i].enforcement, verdicts_[i].fits);
   }
   if (verdict != (admission.admitted() ? '1' : '0')) return false;
+  if (request.check != nullptr && !request.check->untaken.empty()) {
+    for (std::size_t i = 0; i < charges.size(); ++i) {
+      request.check->untaken[i] = held_[charges[i].key].state.decision(verdicts_[i]);
+    }
+  }
   for (std::size_t i = 0; i < charges.size(); ++i) {
     KeyState& state = held_[charges[i].key].state;
     if (!verdicts_[i].fits) {

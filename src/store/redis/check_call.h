@@ -38,6 +38,8 @@ class AnswerReader {
   /// the whole call has failed, and all of that is meaningless. bad_answer: it is not of the agreed shape, or a verdict
   /// is not the one that the same arithmetic gives here.
   [[nodiscard]] Failure read(const redisReply& reply, Batch& batch, const BadKey& bad_key = {});
+  /// The server's time at the call that was read last, µs.
+  [[nodiscard]] std::int64_t time() const { return now_; }
 
  private:
   struct Held {

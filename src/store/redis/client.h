@@ -2,11 +2,11 @@
 // clock.
 #pragma once
 
+#include <boost/unordered/unordered_flat_map.hpp>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,29 +14,39 @@
 #include <vector>
 
 #include "store/failure.h"
-#include "store/redis/batch.h"
+#include "store/redis/call.h"
 #include "store/redis/check_call.h"
 #include "store/redis/connection.h"
 #include "store/redis/jitter.h"
+#include "store/redis/machine.h"
 #include "store/redis/node.h"
+#include "store/redis/redirect.h"
 
 namespace sluice::store::redis {
 
-/// One server, one pipelined connection. Every `now` is steady time in ns. A transport carries out what wish() says,
-/// calls flush() when it is free to write, and tells what happens. Not thread-safe.
+/// One server, one pipelined connection.
 ///
-/// Checks wait in batches, in order of arrival. A batch leaves as soon as the transport is free and few others are on
-/// their way, so what comes in the meantime leaves together; there is no timer, and an idle system adds no wait.
-class Client final : private Connection::Owner {
+/// Checks wait in calls, in order of arrival. A call leaves as soon as the session is free and few others are on their
+/// way, so what comes in the meantime leaves together; there is no timer, and an idle system adds no wait. Where keys
+/// may share a call only with others of their group (a slot of a cluster), small calls leave together, in one write.
+class Client final : public Machine, private Connection::Owner {
  public:
   class Owner {
    public:
-    /// A check has been answered, or not. Not called for checks that were withdrawn. May submit and cancel.
-    virtual void done(Check& check, Failure failure) = 0;
+    /// A check has been answered, or not. Not called for checks that were withdrawn. May submit and cancel. `at`: the
+    /// server's time at the answer, µs.
+    virtual void done(Check& check, Failure failure, std::int64_t at) = 0;
     /// One of the keys of a call could not be used; `words`: what the server says of it.
     virtual void bad_key(Failure failure, std::string_view words) = 0;
     /// A call has left.
     virtual void call_sent() = 0;
+    /// The server has sent a call elsewhere, or its time to be tried again has come (no redirect). The owner is to give
+    /// it to some client's adopt(), or to fail() it.
+    virtual void redirected(Client& client, Call& call, const Redirect* redirect);
+    /// The connection is up, or could not be made or kept.
+    virtual void link_changed(Client& /*client*/, bool /*is_up*/) {}
+    /// Fewer replicas than asked for had a call in time.
+    virtual void replicas_missed() {}
     /// The server has dropped so many keys, of whomever, for want of memory. Told by one client of the node's.
     virtual void keys_evicted(std::uint64_t /*keys*/) {}
 
@@ -51,67 +61,95 @@ class Client final : private Connection::Owner {
     std::chrono::nanoseconds max_age{};  ///< of a connection, ± 20 %, then it is made anew; 0: no limit
     /// Between looks at what the server has evicted; 0: none.
     std::chrono::nanoseconds eviction_interval{};
-    std::uint64_t seed = 0;  ///< of the jitter
+    std::chrono::nanoseconds role_interval{};  ///< between looks at whether it is a master; 0: none
+    std::uint32_t groups = 0;                  ///< see KeyNaming
+    unsigned replicas = 0;                     ///< that must have what was charged before that is answered
+    std::chrono::milliseconds replica_patience{10};
+    std::uint64_t seed = 0;                ///< of the jitter
+    std::shared_ptr<CallPool> calls = {};  // NOLINT(readability-redundant-member-init): gcc warns otherwise
   };
 
-  /// What the transport should do now.
-  enum class Wish : std::uint8_t { nothing, connect, disconnect };
-
-  static constexpr std::int64_t kNoWakeup = std::numeric_limits<std::int64_t>::max();
-  /// Calls on their way before one that is not full waits for an answer, and before a full one does.
+  /// Volleys, each of calls that left together, on their way before one that is not full waits for an answer, and
+  /// before a full one does.
   static constexpr std::size_t kFewCalls = 2;
   static constexpr std::size_t kMostCalls = 4;
 
   /// All but `options` must outlive the client.
-  Client(const Endpoint& endpoint, const Script& script, const Options& options, Node& node, Owner& owner);
+  Client(const Hello& hello, const Script& script, const Options& options, Node& node, Owner& owner);
   ~Client();
-  Client(const Client&) = delete;
-  Client& operator=(const Client&) = delete;
 
   // -- checks -----------------------------------------------------------------------------------------------------
   /// None: done() will be called, within the timeout. Else the check has failed at once. `caller`: its time.
-  [[nodiscard]] Failure submit(Check& check, Limits limits, Time caller, std::int64_t now);
+  [[nodiscard]] Failure submit(Check& check, Limits limits, Time caller, std::int64_t now, std::uint64_t group = 0) {
+    return submit_until(check, limits, caller, now, group, now + options_.timeout.count());
+  }
+  /// The same with a deadline, steady ns. `group`: of the keys; a call holds keys of one group.
+  [[nodiscard]] Failure submit_until(Check& check, Limits limits, Time caller, std::int64_t now, std::uint64_t group,
+                                     std::int64_t deadline);
+  /// May checks be submitted now, as far as can be told?
+  [[nodiscard]] Failure obstacle() const;
   /// Withdraws a check: never sent if it has not been, else its answer is ignored. Cost: proportional to the checks
   /// pending.
-  void cancel(const Check& check);
-  /// The transport is free: puts what may leave now into output().
-  void flush(std::int64_t now);
+  /// False: it is not here.
+  bool cancel(const Check& check);
+
+  // -- calls that move from node to node --------------------------------------------------------------------------
+  /// Takes over a call from another client; it leaves first, or not before `not_before` (0: at once). Then the owner is
+  /// asked anew where it belongs.
+  void adopt(Call& call, bool asking, std::int64_t not_before, std::int64_t now);
+  /// A call that cannot be adopted.
+  void fail(Call& call, Failure failure);
+  /// All that waits is handed to the owner by redirected(), as this server has lost its keys.
+  void hand_over(std::int64_t now);
+  /// Nothing waits and nothing is on its way.
+  [[nodiscard]] bool is_idle() const {
+    return waiting_.empty() && held_.empty() && connection_.in_flight() == 0 && volleys_in_flight_ == 0;
+  }
+  /// Changes with each connection.
+  [[nodiscard]] std::uint64_t link_serial() const { return link_serial_; }
+  [[nodiscard]] std::size_t load() const { return waiting_.size() + volleys_in_flight_; }
+  /// The key that a probe charges, so that it lies in a slot of this node.
+  void set_probe_key(std::string key);
+  /// The server is elsewhere now: what is on its way is lost, and a connection is made at once, whatever the breaker
+  /// says. That is no failure.
+  void switch_over(std::int64_t now);
 
   // -- time -------------------------------------------------------------------------------------------------------
-  /// When wake() is to be called next.
-  [[nodiscard]] std::int64_t next_wakeup() const;
-  void wake(std::int64_t now);
   /// The node's breaker has opened or closed.
   void node_changed(std::int64_t now);
 
-  // -- transport --------------------------------------------------------------------------------------------------
-  [[nodiscard]] Wish wish() const { return wish_; }
-  /// The wish is being carried out. After disconnect the transport may not report closed().
-  void begin_connect(std::int64_t now);
-  void finish_disconnect() { wish_ = Wish::nothing; }
-  void connected(std::int64_t now);
-  void received(std::string_view bytes, std::int64_t now);
-  /// The connection could not be made, or is gone.
-  void closed(std::int64_t now);
-  [[nodiscard]] std::string& output() { return connection_.output(); }
+  // -- of Machine -------------------------------------------------------------------------------------------------
+  [[nodiscard]] Wish wish() const override { return wish_; }
+  void begin_connect(std::int64_t now) override;
+  void finish_disconnect() override { wish_ = Wish::nothing; }
+  void connected(std::int64_t now) override;
+  void received(std::string_view bytes, std::int64_t now) override;
+  void closed(std::int64_t now, std::string_view detail = {}) override;
+  void flush(std::int64_t now) override;
+  [[nodiscard]] std::string& output() override { return connection_.output(); }
+  [[nodiscard]] std::int64_t next_wakeup() const override;
+  void wake(std::int64_t now) override;
 
-  /// Connected, logged in, and the breaker is closed.
+  /// Connected and logged in.
+  [[nodiscard]] bool is_connected() const { return link_ == Link::ready; }
+  /// That, and the breaker is closed.
   [[nodiscard]] bool is_up() const { return link_ == Link::ready && !node_.is_open(); }
 
  private:
   enum class Link : std::uint8_t { down, connecting, greeting, ready };
-  struct Slot : Batch {
-    bool is_probe = false;
-    bool is_sent = false;
-    bool is_sealed = false;         ///< takes no more requests
-    bool is_full = false;           ///< because no more fit
-    bool has_failed = false;        ///< was counted as a failure of the server
-    std::size_t next_deadline = 0;  ///< first request whose deadline has not been looked at
-    std::uint64_t serial = 0;       ///< changes with each use, so that a stale entry is known
-  };
   struct Pending {
-    Slot* slot;
+    std::int64_t deadline;
+    Call* call;
     std::uint64_t serial;
+    friend bool operator>(const Pending& a, const Pending& b) { return a.deadline > b.deadline; }
+  };
+  struct Open {
+    Call* call;
+    std::uint64_t serial;
+  };
+  struct Held {
+    std::int64_t until;
+    Call* call;
   };
   /// What a probe is judged as.
   struct ProbeCheck final : Check {
@@ -121,25 +159,38 @@ class Client final : private Connection::Owner {
   void logged_in() override;
   void answered(Batch& batch, const redisReply& reply) override;
   void failed(Batch& batch, Failure failure) override;
+  void replicated(std::uint64_t replicas) override;
   void told_statistics(const redisReply& reply) override;
 
-  [[nodiscard]] Slot& new_slot();
-  [[nodiscard]] Slot& open_slot();
-  void release(Slot& slot);
-  void send(Slot& slot);
-  void finish_all(Slot& slot, Failure failure);
+  [[nodiscard]] Call& new_call(std::uint64_t group);
+  [[nodiscard]] Call& open_call(std::uint64_t group, std::int64_t deadline);
+  void release(Call& call);
+  void await(Call& call);
+  [[nodiscard]] bool may_leave(const Call& first) const;
+  void send_volley();
+  void send(Call& call);
+  void landed(Call& call);
+  void forget_open(const Call& call);
+  void wait_if_due(std::size_t volley);
+  void confirm(bool missed);
+  void finish_all(Call& call, Failure failure);
   void fail_waiting(Failure failure);
+  void pop_pending();
   void expire();
-  [[nodiscard]] bool expire(Slot& slot);
+  [[nodiscard]] bool expire(Call& call);
   void forget_stale();
+  void release_held();
+  void surrender(Call& call, const Redirect* redirect);
   void note_failure(Failure failure, std::string_view detail = {});
-  void note_failure_of(Slot& slot, Failure failure, std::string_view detail = {});
-  void note_answer(Slot& slot, Failure failure, const redisReply& reply);
-  void answered_probe(Slot& slot, Failure failure);
+  void note_failure_of(Call& call, Failure failure, std::string_view detail = {});
+  void note_answer(Call& call, Failure failure, const redisReply& reply);
+  void answered_probe(Call& call, Failure failure);
   void drop(Failure failure, const std::string& detail = {});
+  void drop_quietly();
   void unlink(Failure failure, const std::string& detail);
   void retry();
   void renew();
+  void reconnect();
   void send_probe();
   void look_for_evictions();
   void forget_evictions();
@@ -153,10 +204,14 @@ class Client final : private Connection::Owner {
   AnswerReader answers_;
   Jitter jitter_;
 
-  std::vector<std::unique_ptr<Slot>> slots_;  ///< all of them
-  std::vector<Slot*> free_;
-  std::deque<Slot*> waiting_;    ///< not sent; only the last may be open
-  std::deque<Pending> pending_;  ///< those with checks, in order of arrival
+  const std::shared_ptr<CallPool> calls_;
+  std::deque<Call*> waiting_;    ///< not sent; of each group only the last may be open
+  std::vector<Held> held_;       ///< not to be sent yet
+  std::vector<Call*> unconfirmed_;  ///< answered, but replicas have yet to confirm
+  std::vector<Pending> pending_;    ///< a heap of those with checks, the earliest deadline first
+  boost::unordered_flat_map<std::uint64_t, Open> open_;  ///< by group; entries may be stale
+  std::vector<std::size_t> volleys_;                     ///< of each the calls that are on their way
+  std::size_t volleys_in_flight_ = 0;
 
   Link link_ = Link::down;
   Wish wish_ = Wish::connect;
@@ -164,6 +219,8 @@ class Client final : private Connection::Owner {
   std::int64_t link_deadline_ = kNoWakeup;  ///< connecting and greeting: give up then
   std::int64_t retry_at_ = kNoWakeup;       ///< down: connect again then; open breaker: perhaps probe then
   std::int64_t renew_at_ = kNoWakeup;       ///< the connection's greatest age
+  std::int64_t role_at_ = 0;                ///< its role is to be asked again
+  std::uint64_t link_serial_ = 0;
   std::int64_t look_at_ = kNoWakeup;        ///< for evictions
   std::optional<std::uint64_t> evicted_;    ///< as the server told last on this connection
   std::int64_t progress_at_ = 0;            ///< an answer came, or the first call without one left
@@ -172,6 +229,7 @@ class Client final : private Connection::Owner {
   bool probing_ = false;     ///< this client was chosen to try the server
   bool is_replica_ = false;  ///< the link is to be dropped, once the bytes at hand are read
 
+  std::string probe_key_;
   CountedLimit probe_limit_;
   std::shared_ptr<const RedisLimit> probe_numbers_;
   store::Charge probe_charge_;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <random>
 
 namespace sluice::store::redis {
 
@@ -23,5 +24,10 @@ class Jitter {
  private:
   std::uint64_t state_;
 };
+
+/// A seed that differs from process to process.
+[[nodiscard]] inline std::uint64_t random_seed() {
+  return (std::uint64_t{std::random_device{}()} << 32U) | std::random_device{}();
+}
 
 }  // namespace sluice::store::redis

@@ -38,6 +38,11 @@ bool Node::take_probe(std::int64_t now) {
   return true;
 }
 
+void Node::probe_soon() {
+  const std::scoped_lock lock(mutex_);
+  probe_at_.store(0, std::memory_order_release);
+}
+
 void Node::link_up() {
   const std::scoped_lock lock(mutex_);
   ++links_;

@@ -56,6 +56,9 @@ class Node {
   /// True: a probe is due, and the caller is to make it; the next one is due an interval later.
   [[nodiscard]] bool take_probe(std::int64_t now);
 
+  /// The server may be another one by now: the next probe is due at once.
+  void probe_soon();
+
   /// A client has a connection on which calls can be sent, or has one no more.
   void link_up();
   void link_down(Failure reason, std::string_view detail);

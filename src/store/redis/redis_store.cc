@@ -1,50 +1,50 @@
 #include "store/redis/redis_store.h"
 
-#include <random>
+#include <xxhash.h>
+
+#include <algorithm>
 #include <utility>
 
 #include "base/log.h"
+#include "store/redis/jitter.h"
+#include "store/redis/key.h"
+#include "store/redis/key_slot.h"
 
 namespace sluice::store::redis {
 
 namespace {
 
 constexpr std::int64_t kKeyFailureLogInterval = 10'000'000'000;  // ns
+// How often a call is sent elsewhere before it is given up; within its deadline anyway.
+constexpr int kMostHops = 16;
+constexpr std::int64_t kFirstDelay = 1'000'000;  // ns, of a call to be tried again
+constexpr std::int64_t kLongestDelay = 8'000'000;
+// Connections to a server on each of which one volley at a time waits for replicas.
+constexpr std::size_t kWaitingLinks = 4;
+constexpr auto kRoleInterval = std::chrono::seconds(1);
 
-std::uint64_t random_seed() { return (std::uint64_t{std::random_device{}()} << 32U) | std::random_device{}(); }
-
-Client::Options client_options(const RedisOptions& options) {
+Client::Options client_options(const RedisOptions& options, Topology topology) {
   return {.prefix = options.prefix,
           .timeout = options.timeout,
           .longest_backoff = options.probe_interval,
           .max_age = options.connection_max_age,
-          .eviction_interval = options.eviction_interval,
-          .seed = random_seed()};
+          .eviction_interval = options.proxy ? std::chrono::nanoseconds() : options.eviction_interval,
+          .role_interval = topology == Topology::sentinel ? kRoleInterval : std::chrono::nanoseconds(),
+          .groups = topology == Topology::cluster ? options.cluster_groups : 0,
+          .replicas = options.wait_replicas,
+          .replica_patience = options.wait_timeout,
+          .calls = std::make_shared<CallPool>()};
 }
 
-}  // namespace
-
-std::shared_ptr<Node> make_node(const RedisOptions& options) {
-  const auto endpoint = parse_url(options.url);
-  const auto tell = [server = endpoint ? endpoint->to_text() : std::string()](bool up, Failure reason,
-                                                                              std::string_view detail) {
-    if (up) {
-      log::info("redis: connected, limits are shared", {{"server", server}});
-    } else if (detail.empty()) {
-      log::warn("redis: not available", {{"server", server}, {"reason", to_text(reason)}});
-    } else {
-      log::warn("redis: not available", {{"server", server}, {"reason", to_text(reason)}, {"detail", detail}});
-    }
-  };
-  return std::make_shared<Node>(
-      Node::Options{.failures = options.failures, .probe_interval = options.probe_interval, .seed = random_seed()},
-      tell);
+Hello hello_of(const RedisOptions& options, const Target& target) {
+  return {.user = {},
+          .password = {},
+          .database = target.database,
+          .load_script = !options.proxy,
+          .wants_master = target.topology == Topology::sentinel};
 }
 
-Result<std::unique_ptr<RedisStore>> RedisStore::create(boost::asio::io_context& io, const RedisOptions& options,
-                                                       metrics::Shard& metrics) {
-  auto endpoint = parse_url(options.url);
-  if (!endpoint) return endpoint.error();
+std::optional<Error> check_numbers(const RedisOptions& options, const Target& target) {
   if (options.timeout < std::chrono::milliseconds(1)) return Error{"Redis timeout: must be at least 1ms"};
   if (options.failures == 0) return Error{"Redis failures: must be at least 1"};
   if (options.probe_interval < std::chrono::milliseconds(1)) {
@@ -54,22 +54,141 @@ Result<std::unique_ptr<RedisStore>> RedisStore::create(boost::asio::io_context& 
   if (options.prefix.find_first_of("{}") != std::string::npos) {
     return Error{"Redis key prefix: must not hold braces, as they name the hash tag"};
   }
-  return std::unique_ptr<RedisStore>(new RedisStore(io, options, *std::move(endpoint), metrics));
+  if (options.cluster_groups != 0 && target.topology != Topology::cluster) {
+    return Error{"Redis cluster groups: only a cluster has them"};
+  }
+  if (options.wait_replicas > 0 && options.wait_timeout < std::chrono::milliseconds(1)) {
+    return Error{"Redis wait timeout: must be at least 1ms"};
+  }
+  if (!options.proxy) return std::nullopt;
+  if (target.topology != Topology::standalone) return Error{"Redis proxy: it has one address, and no master's name"};
+  if (target.database != 0) return Error{"Redis proxy: has no database but 0, as proxies don't know SELECT"};
+  if (options.wait_replicas > 0) return Error{"Redis proxy: proxies don't know WAIT, so wait_replicas must be 0"};
+  return std::nullopt;
 }
 
-RedisStore::RedisStore(boost::asio::io_context& io, const RedisOptions& options, Endpoint endpoint,
-                       metrics::Shard& metrics)
-    : endpoint_(std::move(endpoint)),
+}  // namespace
+
+class RedisStore::GiveBack final : public Step {
+ public:
+  explicit GiveBack(RedisStore& owner) : owner_(owner) { decisions = {&decision_, 1}; }
+
+  void set(const Charge& charge, const Verb& what) {
+    charge_ = charge;
+    charges = {&charge_, 1};
+    verb_ = what;
+    verb = &verb_;
+    failure = Failure::none;
+  }
+  void complete() override {
+    owner_.metrics_.add(failure == Failure::none ? metrics::Counter::store_give_backs : metrics::Counter::store_losses);
+    owner_.free_give_backs_.push_back(this);
+  }
+
+ private:
+  RedisStore& owner_;
+  Charge charge_;
+  Verb verb_;
+  Decision decision_;
+};
+
+std::shared_ptr<Nodes> make_nodes(const RedisOptions& options) {
+  return std::make_shared<Nodes>(
+      Node::Options{.failures = options.failures, .probe_interval = options.probe_interval});
+}
+
+std::optional<Error> check_options(const RedisOptions& options) {
+  boost::asio::io_context io;
+  metrics::Shard metrics;
+  // Made and gone before anything runs.
+  auto store = RedisStore::create(io, options, metrics);
+  return store ? std::nullopt : std::optional(store.error());
+}
+
+Result<std::unique_ptr<RedisStore>> RedisStore::create(boost::asio::io_context& io, const RedisOptions& options,
+                                                       metrics::Shard& metrics) {
+  auto resolved = resolve_target(options);
+  if (!resolved) return resolved.error();
+  if (auto error = check_numbers(options, resolved->target)) return *std::move(error);
+  std::unique_ptr<Tls> tls;
+  if (resolved->target.tls) {
+    auto made = Tls::create(options.tls);
+    if (!made) return made.error();
+    tls = *std::move(made);
+  }
+  std::unique_ptr<Tls> sentinel_tls;
+  if (resolved->sentinel_over_tls) {
+    auto made = Tls::create(resolved->sentinel_tls);
+    if (!made) return made.error();
+    sentinel_tls = *std::move(made);
+  }
+  for (const CredentialOptions& credentials : {resolved->credentials, resolved->sentinel_credentials}) {
+    if (auto error = Credentials(credentials).refresh()) return Error{"Redis password: " + error->message};
+  }
+  return std::unique_ptr<RedisStore>(new RedisStore(io, options, *std::move(resolved), std::move(tls),
+                                                    std::move(sentinel_tls), metrics));
+}
+
+RedisStore::RedisStore(boost::asio::io_context& io, const RedisOptions& options, Resolved resolved,
+                       std::unique_ptr<Tls> tls, std::unique_ptr<Tls> sentinel_tls, metrics::Shard& metrics)
+    : io_(io),
+      options_(options),
+      topology_(resolved.target.topology),
+      name_(resolved.target.to_text()),
       metrics_(metrics),
-      node_(options.node != nullptr ? options.node : make_node(options)),
-      style_(options.script_style),
-      client_(endpoint_, options.script != nullptr ? *options.script : check_script(options.script_style),
-              client_options(options), *node_, *this),
-      session_(std::make_shared<Session>(io, client_, *node_, endpoint_)) {
-  session_->start();
+      nodes_(options.nodes != nullptr ? options.nodes : make_nodes(options)),
+      script_(options.script != nullptr ? *options.script : check_script(options.script_style)),
+      tls_(std::move(tls)),
+      sentinel_tls_(std::move(sentinel_tls)),
+      login_(resolved.credentials, hello_of(options, resolved.target)),
+      guide_login_(topology_ == Topology::sentinel ? resolved.sentinel_credentials : resolved.credentials, {}),
+      client_options_(client_options(options, topology_)) {
+  if (topology_ == Topology::cluster) {
+    route_.assign(kSlots, nullptr);
+    SlotsClient::Owner& owner = *this;
+    slots_ = std::make_unique<SlotsClient>(resolved.target.nodes, guide_login_, random_seed(), owner);
+    guide_session_ = std::make_shared<Session>(io, *slots_, *slots_, tls_.get());
+    guide_session_->start();
+    return;
+  }
+  if (topology_ == Topology::sentinel) {
+    SentinelClient::Owner& owner = *this;
+    sentinels_ = std::make_unique<SentinelClient>(resolved.target.nodes, resolved.target.master, guide_login_,
+                                                  random_seed(), owner);
+    guide_session_ = std::make_shared<Session>(io, *sentinels_, *sentinels_, sentinel_tls_.get());
+  }
+  servers_.push_back(std::make_unique<Server>());
+  servers_.back()->address = resolved.target.nodes.front();
+  start_server(*servers_.back(), sentinels_ != nullptr ? this : nullptr, name_);
+  if (guide_session_ != nullptr) guide_session_->start();
 }
 
-RedisStore::~RedisStore() { session_->stop(); }
+RedisStore::~RedisStore() {
+  for (const auto& server : servers_) {
+    for (const auto& link : server->links) link->stop();
+  }
+  if (guide_session_ != nullptr) guide_session_->stop();
+}
+
+void RedisStore::start_server(Server& server, Link::Finder* finder, const std::string& name) {
+  const std::size_t many = options_.wait_replicas > 0 ? kWaitingLinks : 1;
+  Client::Owner& owner = *this;
+  for (std::size_t i = 0; i < many; ++i) {
+    Client::Options options = client_options_;
+    options.seed = random_seed();
+    server.links.push_back(std::make_shared<Link>(io_, server.address, finder, login_, tls_.get(), script_, options,
+                                                  nodes_->at(name), owner));
+    server.links.back()->start();
+  }
+}
+
+bool RedisStore::ready() const {
+  return std::ranges::any_of(servers_, [](const auto& server) {
+    return std::ranges::any_of(server->links, [](const auto& link) { return link->client().is_up(); });
+  });
+}
+
+// -- checks -----------------------------------------------------------------------------------------------------------
 
 Progress RedisStore::check(Check& check, Time now) {
   check.failure = Failure::none;
@@ -77,7 +196,7 @@ Progress RedisStore::check(Check& check, Time now) {
     check.admitted = true;
     return Progress::answered;
   }
-  if (style_ == ScriptStyle::literal && check.charges.size() > kMostLiteralKeys) {
+  if (options_.script_style == ScriptStyle::literal && check.charges.size() > kMostLiteralKeys) {
     check.failure = Failure::unsupported;
     bad_key(check.failure, "more keys than a call in literal style has");
     return Progress::answered;
@@ -106,7 +225,12 @@ Progress RedisStore::submit(Check& check, Time now) {
     }
     scratch_.push_back(std::move(limit));
   }
-  check.failure = client_.submit(check, scratch_, now, Session::now());
+  const std::int64_t steady_now = Session::now();
+  const bool is_apart = find_groups(check);
+  if (is_apart) return submit_split(check, now, steady_now);
+  const std::uint64_t group = groups_.empty() ? 0 : groups_.front();
+  check.failure = submit_to(pick(group), check, scratch_, now, group, steady_now,
+                            steady_now + options_.timeout.count());
   // An open breaker does not ask the store: the check is counted only as what `on_store_failure` made of it.
   if (check.failure == Failure::circuit_open) return Progress::answered;
   metrics_.add(metrics::Counter::store_checks);
@@ -114,11 +238,61 @@ Progress RedisStore::submit(Check& check, Time now) {
     count(check.failure);
     return Progress::answered;
   }
-  session_->wake_up();
   return Progress::pending;
 }
 
-void RedisStore::cancel(Check& check) { client_.cancel(check); }
+Failure RedisStore::submit_to(Link* link, Check& check, Limits limits, Time now, std::uint64_t group,
+                              std::int64_t steady_now, std::int64_t deadline) {
+  if (link == nullptr) return Failure::unreachable;
+  const Failure failure = link->client().submit_until(check, limits, now, steady_now, group, deadline);
+  if (failure == Failure::none) link->wake_up();
+  return failure;
+}
+
+// Which keys may share a call, by number from 1; nothing where all may. True: not all of these do.
+bool RedisStore::find_groups(const Check& check) {
+  groups_.clear();
+  if (topology_ != Topology::cluster && !options_.proxy) return false;
+  const KeyNaming naming(client_options_.prefix, client_options_.groups);
+  for (const Charge& charge : check.charges) {
+    key_scratch_.clear();
+    append_redis_key(key_scratch_, naming, charge.limit->identity, charge.key);
+    if (topology_ == Topology::cluster) {
+      groups_.push_back(key_slot(key_scratch_) + 1U);
+      continue;
+    }
+    // Seeded, so that nobody can make up values that share a number.
+    static const std::uint64_t seed = random_seed();
+    const std::string_view tag = hashed_part(key_scratch_);
+    groups_.push_back(XXH3_64bits_withSeed(tag.data(), tag.size(), seed) | 1U);
+  }
+  return std::ranges::adjacent_find(groups_, std::not_equal_to{}) != groups_.end();
+}
+
+Link* RedisStore::pick(std::uint64_t group) const {
+  const Server* const server =
+      topology_ == Topology::cluster ? route_[static_cast<std::size_t>(group - 1)] : servers_.front().get();
+  if (server == nullptr) return nullptr;
+  if (server->links.size() == 1) return server->links.front().get();
+  return std::ranges::min_element(server->links, {}, [](const auto& link) {
+           // One that is not connected comes last.
+           return link->client().load() + (link->client().is_up() ? 0U : 1'000'000U);
+         })->get();
+}
+
+void RedisStore::cancel(Check& check) {
+  for (const auto& split : splits_) {
+    if (split->outer() == &check) {
+      split->withdraw();
+      return;
+    }
+  }
+  for (const auto& server : servers_) {
+    for (const auto& link : server->links) {
+      if (link->client().cancel(check)) return;
+    }
+  }
+}
 
 std::shared_ptr<const RedisLimit> RedisStore::find_limit(const CountedLimit& limit) {
   if (limit.id < limits_.size() && limits_[limit.id] != nullptr && limits_[limit.id]->numbers() == limit.numbers) {
@@ -131,18 +305,104 @@ std::shared_ptr<const RedisLimit> RedisStore::find_limit(const CountedLimit& lim
   return limits_[limit.id];
 }
 
-void RedisStore::done(Check& check, Failure failure) {
+// -- requests in steps ------------------------------------------------------------------------------------------------
+
+Progress RedisStore::submit_split(Check& check, Time now, std::int64_t steady_now) {
+  if (free_splits_.empty()) {
+    SplitCheck::Owner& owner = *this;
+    splits_.push_back(std::make_unique<SplitCheck>(owner));
+    free_splits_.push_back(splits_.back().get());
+  }
+  // Nothing is taken anywhere when it is plain that some of it cannot be.
+  for (const std::uint64_t group : groups_) {
+    const Link* const link = pick(group);
+    check.failure = link == nullptr ? Failure::unreachable : link->client().obstacle();
+    if (check.failure == Failure::none) continue;
+    if (check.failure != Failure::circuit_open) {
+      metrics_.add(metrics::Counter::store_checks);
+      count(check.failure);
+    }
+    return Progress::answered;
+  }
+  metrics_.add(metrics::Counter::store_checks);
+  metrics_.add(metrics::Counter::store_splits);
+  SplitCheck& split = *free_splits_.back();
+  free_splits_.pop_back();
+  split.start(check, scratch_, groups_, now, steady_now + options_.timeout.count());
+  starting_ = &split;
+  split.go();
+  // Null: it has failed at once.
+  return std::exchange(starting_, nullptr) == nullptr ? Progress::answered : Progress::pending;
+}
+
+Failure RedisStore::submit_part(SplitCheck& split, SplitCheck::Part& part) {
+  Link* const link = pick(part.group);
+  if (link != nullptr) part.link_serial = link->client().link_serial();
+  return submit_to(link, part, part.limits, split.caller(), part.group, Session::now(), split.deadline());
+}
+
+// Sent once: it may have been carried out even if no answer comes.
+void RedisStore::give_back(const SplitCheck::Part& part, std::size_t charge, std::uint64_t lease) {
+  const Charge& what = part.own_charges[charge];
+  const Algorithm algorithm = what.limit->numbers.algorithm;
+  if (algorithm == Algorithm::leaky_bucket) {
+    metrics_.add(metrics::Counter::store_losses);
+    return;
+  }
+  Link* const link = pick(part.group);
+  // After a new connection it may be another server, which has not seen the charge.
+  if (link == nullptr || link->client().link_serial() != part.link_serial) {
+    metrics_.add(metrics::Counter::store_losses);
+    return;
+  }
+  if (free_give_backs_.empty()) {
+    give_backs_.push_back(std::make_unique<GiveBack>(*this));
+    free_give_backs_.push_back(give_backs_.back().get());
+  }
+  GiveBack& step = *free_give_backs_.back();
+  free_give_backs_.pop_back();
+  step.set(what, algorithm == Algorithm::concurrency ? Verb::release(lease, what.cost)
+                                                     : Verb::refund(what.cost, part.answered_at));
+  const std::int64_t now = Session::now();
+  step.failure =
+      submit_to(link, step, {&part.limits[charge], 1}, Time{}, part.group, now, now + options_.timeout.count());
+  if (step.failure != Failure::none) step.complete();
+}
+
+void RedisStore::split_done(SplitCheck& split) {
+  Check* const outer = split.outer();
+  free_splits_.push_back(&split);
+  split.clear();
+  if (outer == nullptr) return;
+  count(outer->failure);
+  if (starting_ == &split) {
+    starting_ = nullptr;
+  } else {
+    outer->complete();
+  }
+}
+
+// -- what clients tell ------------------------------------------------------------------------------------------------
+
+void RedisStore::done(Check& check, Failure failure, std::int64_t at) {
   check.failure = failure;
-  count(failure);
+  const bool is_step = splits_.size() > free_splits_.size() || give_backs_.size() > free_give_backs_.size();
+  if (Step* const step = is_step ? dynamic_cast<Step*>(&check) : nullptr) {
+    step->answered_at = at;
+  } else {
+    count(failure);
+  }
   check.complete();
 }
 
 void RedisStore::call_sent() { metrics_.add(metrics::Counter::store_calls); }
 
+void RedisStore::replicas_missed() { metrics_.add(metrics::Counter::store_unconfirmed); }
+
 void RedisStore::keys_evicted(std::uint64_t keys) {
   metrics_.add(metrics::Counter::store_evicted_keys, keys);
   log::warn("redis: evicts keys for want of memory: each that was a limit's begins anew, as if never used",
-            {{"server", endpoint_.to_text()}, {"evicted", std::to_string(keys)}});
+            {{"server", name_}, {"evicted", std::to_string(keys)}});
 }
 
 void RedisStore::count(Failure failure) {
@@ -157,6 +417,135 @@ void RedisStore::bad_key(Failure failure, std::string_view words) {
   if (key_failure_logged_ != 0 && now - key_failure_logged_ < kKeyFailureLogInterval) return;
   key_failure_logged_ = now;
   log::warn("redis: a check could not be answered", {{"reason", to_text(failure)}, {"detail", words}});
+}
+
+void RedisStore::adopt(Link& link, Call& call, bool asking, std::int64_t not_before) {
+  link.client().adopt(call, asking, not_before, Session::now());
+  link.wake_up();
+}
+
+void RedisStore::redirected(Client& client, Call& call, const Redirect* redirect) {
+  if (topology_ != Topology::cluster) {
+    client.fail(call, Failure::server_error);
+    return;
+  }
+  if (redirect != nullptr) metrics_.add(metrics::Counter::store_redirects);
+  if (redirect != nullptr && ++call.hops > kMostHops) {
+    client.fail(call, Failure::unreachable);
+    return;
+  }
+  const auto slot = static_cast<std::size_t>(call.group - 1);
+  bool asking = false;
+  Server* server = route_[slot];
+  std::int64_t not_before = 0;
+  if (redirect != nullptr) {
+    if (redirect->kind == Redirect::Kind::try_again) {
+      if (redirect->is_down) ask_for_map();
+      not_before = Session::now() + std::min(kFirstDelay << (call.hops - 1), kLongestDelay);
+    } else {
+      Address to = redirect->to;
+      if (to.host.empty() && server != nullptr) to.host = server->address.host;
+      Server& named = server_at(to);
+      asking = redirect->kind == Redirect::Kind::ask;
+      if (!asking) {
+        route_[slot] = &named;
+        ask_for_map();
+      }
+      server = &named;
+    }
+  }
+  if (server == nullptr) {
+    client.fail(call, Failure::unreachable);
+    return;
+  }
+  adopt(*server->links.front(), call, asking, not_before);
+}
+
+void RedisStore::link_changed(Client& /*client*/, bool is_up) {
+  if (topology_ != Topology::cluster) return;
+  if (!is_up) ask_for_map();
+  note_trouble();
+}
+
+// -- what guides tell -------------------------------------------------------------------------------------------------
+
+void RedisStore::find(Locator::Found found) {
+  sentinels_->find_master(std::move(found));
+  guide_session_->wake_up();
+}
+
+void RedisStore::forget() { sentinels_->forget_questions(); }
+
+void RedisStore::master_is(const Address& address) {
+  for (const auto& link : servers_.front()->links) {
+    if (!link->address() || *link->address() == address) continue;
+    link->client().switch_over(Session::now());
+    link->wake_up();
+  }
+}
+
+RedisStore::Server& RedisStore::server_at(const Address& address) {
+  const auto found = std::ranges::find(servers_, address, [](const auto& server) { return server->address; });
+  if (found != servers_.end()) return **found;
+  servers_.push_back(std::make_unique<Server>());
+  servers_.back()->address = address;
+  start_server(*servers_.back(), nullptr, address.to_text());
+  return *servers_.back();
+}
+
+void RedisStore::map_loaded(SlotMap map) {
+  nodes_->tell_map(true, {});
+  std::vector<Server*> masters;
+  for (const Address& address : map.masters) masters.push_back(&server_at(address));
+  std::vector<bool> has_probe_key(masters.size(), false);
+  for (std::size_t slot = 0; slot < kSlots; ++slot) {
+    const std::uint16_t owner = map.owner[slot];
+    route_[slot] = owner == SlotMap::kNobody ? nullptr : masters[owner];
+  }
+  // A key for probes that lies at the server: tags are tried until each has one.
+  std::size_t missing = masters.size();
+  for (unsigned number = 0; missing > 0; ++number) {
+    const std::string tag = std::to_string(number);
+    const std::uint16_t owner = map.owner[key_slot(tag)];
+    if (owner == SlotMap::kNobody || has_probe_key[owner]) continue;
+    has_probe_key[owner] = true;
+    --missing;
+    for (const auto& link : masters[owner]->links) link->client().set_probe_key(tag);
+  }
+  for (std::size_t i = 0; i < servers_.size();) {
+    Server& server = *servers_[i];
+    if (std::ranges::find(masters, &server) != masters.end()) {
+      ++i;
+      continue;
+    }
+    bool is_idle = true;
+    for (const auto& link : server.links) {
+      link->client().hand_over(Session::now());
+      is_idle = is_idle && link->client().is_idle();
+    }
+    if (!is_idle) {
+      ++i;
+      continue;
+    }
+    for (const auto& link : server.links) link->stop();
+    servers_.erase(servers_.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  note_trouble();
+}
+
+void RedisStore::no_map(std::string_view why) { nodes_->tell_map(false, why); }
+
+void RedisStore::ask_for_map() {
+  slots_->refresh(Session::now());
+  guide_session_->wake_up();
+}
+
+void RedisStore::note_trouble() {
+  const bool is_whole = std::ranges::all_of(route_, [](const Server* server) { return server != nullptr; });
+  const bool is_up = std::ranges::all_of(servers_, [](const auto& server) {
+    return std::ranges::all_of(server->links, [](const auto& link) { return link->client().is_connected(); });
+  });
+  slots_->set_trouble(!is_whole || !is_up);
 }
 
 }  // namespace sluice::store::redis

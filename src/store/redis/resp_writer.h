@@ -34,4 +34,12 @@ inline void append_bulk(std::string& out, std::string_view word) {
   out += "\r\n";
 }
 
+/// `user`: empty: the default one.
+inline void append_auth(std::string& out, std::string_view user, std::string_view password) {
+  append_command(out, user.empty() ? 2 : 3);
+  append_bulk(out, "AUTH");
+  if (!user.empty()) append_bulk(out, user);
+  append_bulk(out, password);
+}
+
 }  // namespace sluice::store::redis

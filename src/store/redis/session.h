@@ -1,66 +1,58 @@
-// The transport of a client: a socket, a resolver and one timer.
+// Carries out what a machine wishes: a connection and one timer.
 #pragma once
 
-#include <array>
-#include <boost/asio/generic/stream_protocol.hpp>
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
-#include <vector>
 
-#include "store/redis/client.h"
-#include "store/redis/url.h"
+#include "store/redis/machine.h"
+#include "store/redis/tls.h"
+#include "store/redis/wire.h"
 
 namespace sluice::store::redis {
 
-/// Carries out what a Client wishes. Everything runs on the thread of `io`. Kept alive by its pending operations until
-/// stop() has been called and they have ended.
-class Session final : public std::enable_shared_from_this<Session>, private Node::Listener {
+/// Everything runs on the thread of `io`. Kept alive by its pending operations until stop() has been called and they
+/// have ended.
+class Session final : public std::enable_shared_from_this<Session>, public Wire::Owner {
  public:
-  /// `client`, `node` and `endpoint` must live until stop().
-  Session(boost::asio::io_context& io, Client& client, Node& node, const Endpoint& endpoint);
+  /// All must live until stop(). `tls`: null for a connection in the clear.
+  Session(boost::asio::io_context& io, Machine& machine, Locator& locator, Tls* tls);
 
-  /// Opens the connection.
-  void start();
-  /// Closes it; the client hears nothing more.
+  /// Carries out the first wish.
+  void start() { pump(); }
+  /// Closes the connection; the machine hears nothing more.
   void stop();
-  /// To be called after the client was given something to do. Calls of one turn of the loop leave in one write.
+  /// To be called after the machine was given something to do. Calls of one turn of the loop leave in one write.
   void wake_up();
 
   [[nodiscard]] static std::int64_t now();
 
  private:
-  using Socket = boost::asio::generic::stream_protocol::socket;
+  void wire_opened() override;
+  void wire_read(std::string_view bytes) override;
+  void wire_written() override;
+  void wire_failed(std::string_view why) override;
 
-  void node_changed() override;
   void pump();
   void connect();
-  void look_up();
-  void connect_next();
-  void opened();
-  void close_socket();
-  void read();
-  void write();
+  void open_wire(const std::optional<Address>& address, std::string_view why);
+  void close_wire();
   void arm_timer();
 
   boost::asio::io_context& io_;
-  Client* client_;
-  Node& node_;
-  const Endpoint& endpoint_;
-  boost::asio::ip::tcp::resolver resolver_;
-  Socket socket_;
+  Machine* machine_;
+  Locator& locator_;
+  Tls* tls_;
   boost::asio::steady_timer timer_;
-  std::int64_t armed_for_ = Client::kNoWakeup;
-  std::vector<Socket::endpoint_type> targets_;  ///< addresses still to be tried
-  std::uint64_t generation_ = 0;                ///< of the socket: completions of an older one are void
-  bool connected_ = false;
-  bool pump_posted_ = false;
+  std::int64_t armed_for_ = Machine::kNoWakeup;
+  std::shared_ptr<Wire> wire_;
+  std::uint64_t attempt_ = 0;  ///< of connecting: what comes of an older one is void
+  bool is_open_ = false;
   bool writing_ = false;
-  std::string outgoing_;
-  std::array<char, 16384> incoming_{};
+  bool pump_posted_ = false;
 };
 
 }  // namespace sluice::store::redis

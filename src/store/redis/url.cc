@@ -2,8 +2,10 @@
 
 #include <sys/un.h>
 
+#include <algorithm>
 #include <charconv>
 #include <optional>
+#include <utility>
 
 namespace sluice::store::redis {
 
@@ -42,7 +44,7 @@ std::optional<Number> whole_number(std::string_view text, Number least, Number m
 }
 
 // Cuts "user:password@" off the front of `rest`.
-bool take_credentials(std::string_view& rest, Endpoint& endpoint) {
+bool take_credentials(std::string_view& rest, Target& target) {
   const std::size_t at = rest.rfind('@');
   if (at == std::string_view::npos) return true;
   const std::string_view credentials = rest.substr(0, at);
@@ -52,94 +54,178 @@ bool take_credentials(std::string_view& rest, Endpoint& endpoint) {
   const auto user = decode_percent(credentials.substr(0, colon));
   const auto password = decode_percent(credentials.substr(colon + 1));
   if (!user || !password || password->empty()) return false;
-  endpoint.user = *user;
-  endpoint.password = *password;
+  target.user = *user;
+  target.password = *password;
   return true;
 }
 
-Result<Endpoint> parse_unix(std::string_view rest) {
-  Endpoint endpoint;
+Error bad_credentials() {
+  return Error{"Redis URL: what stands before '@' must be user:password or :password, percent-encoded"};
+}
+
+Result<Target> parse_unix(std::string_view rest) {
+  Target target;
   const std::size_t question = rest.find('?');
   std::string_view query = question == std::string_view::npos ? std::string_view() : rest.substr(question + 1);
   rest = rest.substr(0, question);
-  if (!take_credentials(rest, endpoint)) {
-    return Error{"Redis URL: what stands before '@' must be user:password or :password, percent-encoded"};
-  }
+  if (!take_credentials(rest, target)) return bad_credentials();
   if (!rest.starts_with('/')) return Error{"Redis URL: unix:// must be followed by the socket's absolute path"};
   constexpr std::size_t most = sizeof(sockaddr_un::sun_path) - 1;
   if (rest.size() > most) {
     return Error{"Redis URL: the socket's path has " + std::to_string(rest.size()) + " bytes, at most " +
                  std::to_string(most) + " are possible"};
   }
-  endpoint.path = rest;
+  target.nodes.push_back({.host = {}, .path = std::string(rest)});
   if (!query.empty()) {
     if (!query.starts_with("db=")) return Error{"Redis URL: after '?' only db=N is known"};
     const auto database = whole_number<int>(query.substr(3), 0, INT32_MAX);
     if (!database) return Error{"Redis URL: the database must be a number from 0"};
-    endpoint.database = *database;
+    target.database = *database;
   }
-  return endpoint;
+  return target;
 }
 
-Result<Endpoint> parse_tcp(std::string_view rest) {
-  Endpoint endpoint;
-  // The database comes after the last '/', but a password may hold '/' too.
-  const std::size_t at = rest.rfind('@');
-  const std::size_t slash = rest.find('/', at == std::string_view::npos ? 0 : at);
-  if (slash != std::string_view::npos) {
-    const std::string_view database_text = rest.substr(slash + 1);
-    rest = rest.substr(0, slash);
-    if (!database_text.empty()) {
-      const auto database = whole_number<int>(database_text, 0, INT32_MAX);
-      if (!database) return Error{"Redis URL: what follows the last '/' must be a database number from 0"};
-      endpoint.database = *database;
-    }
-  }
-  if (!take_credentials(rest, endpoint)) {
-    return Error{"Redis URL: what stands before '@' must be user:password or :password, percent-encoded"};
-  }
+Result<Address> parse_address(std::string_view text, std::uint16_t usual_port) {
+  Address address{.host = {}, .port = usual_port};
   std::string_view port;
-  if (rest.starts_with('[')) {
-    const std::size_t end = rest.find(']');
+  if (text.starts_with('[')) {
+    const std::size_t end = text.find(']');
     if (end == std::string_view::npos) return Error{"Redis URL: an address that begins with '[' must end with ']'"};
-    endpoint.host = rest.substr(1, end - 1);
-    rest.remove_prefix(end + 1);
-    if (!rest.empty() && rest.front() != ':') return Error{"Redis URL: after ']' only :port may follow"};
-    port = rest.empty() ? rest : rest.substr(1);
-    if (!rest.empty() && port.empty()) return Error{"Redis URL: the port must be 1 … 65535"};
+    address.host = text.substr(1, end - 1);
+    text.remove_prefix(end + 1);
+    if (!text.empty() && text.front() != ':') return Error{"Redis URL: after ']' only :port may follow"};
+    port = text.empty() ? text : text.substr(1);
+    if (!text.empty() && port.empty()) return Error{"Redis URL: the port must be 1 … 65535"};
   } else {
-    const std::size_t colon = rest.find(':');
-    endpoint.host = rest.substr(0, colon);
+    const std::size_t colon = text.find(':');
+    address.host = text.substr(0, colon);
     if (colon != std::string_view::npos) {
-      port = rest.substr(colon + 1);
+      port = text.substr(colon + 1);
       if (port.empty()) return Error{"Redis URL: the port must be 1 … 65535"};
       if (port.find(':') != std::string_view::npos) {
         return Error{"Redis URL: an IPv6 address must stand in brackets, as in redis://[::1]:6379"};
       }
     }
   }
-  if (endpoint.host.empty()) return Error{"Redis URL: the host is missing, as in redis://127.0.0.1:6379"};
+  if (address.host.empty()) return Error{"Redis URL: the host is missing, as in redis://127.0.0.1:6379"};
   if (!port.empty()) {
     const auto number = whole_number<std::uint16_t>(port, 1, UINT16_MAX);
     if (!number) return Error{"Redis URL: the port must be 1 … 65535"};
-    endpoint.port = *number;
+    address.port = *number;
   }
-  return endpoint;
+  return address;
 }
+
+std::optional<Error> take_database(std::string_view text, Target& target) {
+  if (text.empty()) return std::nullopt;
+  const auto database = whole_number<int>(text, 0, INT32_MAX);
+  if (!database) return Error{"Redis URL: what follows the last '/' must be a database number from 0"};
+  target.database = *database;
+  return std::nullopt;
+}
+
+// Cuts off what follows the addresses: "/master/database", "/database#master" or "/database". A password may hold '/'
+// and '#', too.
+std::optional<Error> take_path(std::string_view& rest, Target& target) {
+  const std::size_t at = rest.rfind('@');
+  const std::size_t from = at == std::string_view::npos ? 0 : at;
+  const bool may_name_master = target.topology == Topology::sentinel && target.master.empty();
+  if (const std::size_t hash = rest.find('#', from); hash != std::string_view::npos && may_name_master) {
+    target.master = rest.substr(hash + 1);
+    rest = rest.substr(0, hash);
+  }
+  const std::size_t slash = rest.find('/', from);
+  if (slash == std::string_view::npos) return std::nullopt;
+  std::string_view path = rest.substr(slash + 1);
+  rest = rest.substr(0, slash);
+  if (may_name_master && target.master.empty()) {
+    const std::size_t next = path.find('/');
+    target.master = path.substr(0, next);
+    path = next == std::string_view::npos ? std::string_view() : path.substr(next + 1);
+  }
+  return take_database(path, target);
+}
+
+Result<Target> parse_tcp(std::string_view rest, Target target) {
+  if (auto error = take_path(rest, target)) return *std::move(error);
+  if (!take_credentials(rest, target)) return bad_credentials();
+  const std::uint16_t usual_port = target.topology == Topology::sentinel ? 26379 : 6379;
+  for (std::size_t begin = 0; begin <= rest.size();) {
+    const std::size_t comma = std::min(rest.find(',', begin), rest.size());
+    auto address = parse_address(rest.substr(begin, comma - begin), usual_port);
+    if (!address) return address.error();
+    target.nodes.push_back(*std::move(address));
+    begin = comma + 1;
+  }
+  if (target.topology == Topology::standalone && target.nodes.size() > 1) target.topology = Topology::cluster;
+  if (target.topology == Topology::cluster && target.database != 0) {
+    return Error{"Redis URL: a cluster has no database but 0"};
+  }
+  if (target.topology == Topology::sentinel && target.master.empty()) {
+    return Error{"Redis URL: the master's name is missing, as in redis-sentinel://host1,host2/mymaster"};
+  }
+  const bool is_word = std::ranges::none_of(target.master, [](char c) { return c <= ' ' || c == '/' || c == 0x7f; });
+  if (!is_word) return Error{"Redis URL: the master's name must not hold spaces or '/'"};
+  return target;
+}
+
+struct Scheme {
+  std::string_view name;
+  Topology topology;
+  bool tls;
+};
+
+constexpr Scheme kSchemes[] = {
+    {.name = "redis://", .topology = Topology::standalone, .tls = false},
+    {.name = "rediss://", .topology = Topology::standalone, .tls = true},
+    {.name = "redis-sentinel://", .topology = Topology::sentinel, .tls = false},
+    {.name = "redis+sentinel://", .topology = Topology::sentinel, .tls = false},
+    {.name = "rediss-sentinel://", .topology = Topology::sentinel, .tls = true},
+    {.name = "rediss+sentinel://", .topology = Topology::sentinel, .tls = true},
+    {.name = "redis+cluster://", .topology = Topology::cluster, .tls = false},
+    {.name = "redis-cluster://", .topology = Topology::cluster, .tls = false},
+    {.name = "rediss+cluster://", .topology = Topology::cluster, .tls = true},
+    {.name = "rediss-cluster://", .topology = Topology::cluster, .tls = true},
+};
 
 }  // namespace
 
-std::string Endpoint::to_text() const {
+std::string Address::to_text() const {
   if (host.empty()) return path;
   const bool v6 = host.find(':') != std::string::npos;
   return (v6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
 }
 
-Result<Endpoint> parse_url(std::string_view url) {
-  if (url.starts_with("redis://")) return parse_tcp(url.substr(8));
-  if (url.starts_with("unix://")) return parse_unix(url.substr(7));
-  if (url.starts_with("rediss://")) return Error{"Redis URL: TLS (rediss://) is not supported yet; use redis://"};
-  return Error{"Redis URL: must begin with redis:// or unix://"};
+std::string Target::to_text() const {
+  std::string text;
+  if (topology == Topology::sentinel) text = "master " + master + " of ";
+  if (topology == Topology::cluster) text = "cluster ";
+  for (const Address& node : nodes) {
+    if (&node != nodes.data()) text += ',';
+    text += node.to_text();
+  }
+  return text;
+}
+
+Result<Target> parse_url(std::string_view url, std::string_view master) {
+  if (url.starts_with("unix://")) {
+    if (!master.empty()) return Error{"Redis URL: with a master's name the addresses of sentinels are expected"};
+    return parse_unix(url.substr(7));
+  }
+  for (const Scheme& scheme : kSchemes) {
+    if (!url.starts_with(scheme.name)) continue;
+    Target target;
+    target.topology = scheme.topology;
+    target.master = master;
+    target.tls = scheme.tls;
+    if (!master.empty()) {
+      if (scheme.topology == Topology::cluster) return Error{"Redis URL: a cluster has no master's name"};
+      target.topology = Topology::sentinel;
+    }
+    return parse_tcp(url.substr(scheme.name.size()), std::move(target));
+  }
+  return Error{
+      "Redis URL: must begin with redis://, rediss://, redis-sentinel://, redis+cluster:// or unix:// (rediss… for TLS)"};
 }
 
 }  // namespace sluice::store::redis

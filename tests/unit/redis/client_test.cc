@@ -23,7 +23,7 @@ constexpr std::string_view kNoScript = "-NOSCRIPT x\r\n";
 // Time is what a test says it is; the server is what a test feeds.
 class ClientTest : public ::testing::Test, protected Client::Owner {
  protected:
-  void done(Check& check, Failure failure) override {
+  void done(Check& check, Failure failure, std::int64_t /*at*/) override {
     outcomes_.push_back(failure);
     check.complete();
     if (on_done_) on_done_();
@@ -86,7 +86,7 @@ class ClientTest : public ::testing::Test, protected Client::Owner {
   }
 
   const Script script_{"return 1", "e0e1f9fabfc9d4800c877a703b823ac0578ff8db"};
-  const Endpoint endpoint_ = *parse_url("redis://h");
+  const Hello hello_;
   CountedLimit limit_ = testing::bucket(1, 1);
   std::deque<testing::TestCheck> checks_;
   std::vector<Failure> outcomes_;
@@ -100,7 +100,7 @@ class ClientTest : public ::testing::Test, protected Client::Owner {
                detail_ = detail;
                states_.push_back(up ? "up" : "down: " + std::string(to_text(reason)));
              }};
-  Client client_{endpoint_, script_, {}, node_, *this};
+  Client client_{hello_, script_, {}, node_, *this};
 };
 
 TEST_F(ClientTest, Answers) {
@@ -564,7 +564,7 @@ TEST_F(ClientTest, NonsenseEndsTheConnection) {
 }
 
 TEST_F(ClientTest, AnOldConnectionIsReplacedWithoutAFailure) {
-  Client client(endpoint_, script_, {.max_age = 1s}, node_, *this);
+  Client client(hello_, script_, {.max_age = 1s}, node_, *this);
   const auto greet = [&] {
     ASSERT_EQ(client.wish(), Client::Wish::connect);
     client.begin_connect(now_);

@@ -49,7 +49,7 @@ class ConnectionTest : public ::testing::Test, protected Connection::Owner {
   }
 
   const Script script_{"return 1", "e0e1f9fabfc9d4800c877a703b823ac0578ff8db"};
-  Endpoint endpoint_ = *parse_url("redis://h");
+  Hello hello_;
   CountedLimit limit_ = testing::bucket(1, 1);
   Sent a_{limit_, "a"};
   Sent b_{limit_, "b"};
@@ -57,10 +57,10 @@ class ConnectionTest : public ::testing::Test, protected Connection::Owner {
 };
 
 TEST_F(ConnectionTest, GreetsInOneWrite) {
-  endpoint_.user = "me";
-  endpoint_.password = "pw";
-  endpoint_.database = 3;
-  Connection connection(endpoint_, script_, *this);
+  hello_.user = "me";
+  hello_.password = "pw";
+  hello_.database = 3;
+  Connection connection(hello_, script_, *this);
   connection.open();
   EXPECT_EQ(take_output(connection),
             "*3\r\n$4\r\nAUTH\r\n$2\r\nme\r\n$2\r\npw\r\n*2\r\n$6\r\nSELECT\r\n$1\r\n3\r\n"
@@ -74,14 +74,14 @@ TEST_F(ConnectionTest, GreetsInOneWrite) {
 }
 
 TEST_F(ConnectionTest, AuthWithoutAUser) {
-  endpoint_.password = "pw";
-  Connection connection(endpoint_, script_, *this);
+  hello_.password = "pw";
+  Connection connection(hello_, script_, *this);
   connection.open();
   EXPECT_THAT(take_output(connection), StartsWith("*2\r\n$4\r\nAUTH\r\n$2\r\npw\r\n*3\r\n"));
 }
 
 TEST_F(ConnectionTest, ARefusedGreetingClosesIt) {
-  endpoint_.password = "pw";
+  hello_.password = "pw";
   const std::vector<std::pair<std::string, Failure>> cases = {
       {"-WRONGPASS no\r\n", Failure::not_authenticated},
       {"+OK\r\n-LOADING x\r\n", Failure::loading},
@@ -91,7 +91,7 @@ TEST_F(ConnectionTest, ARefusedGreetingClosesIt) {
       {"HTTP/1.1\r\n", Failure::bad_answer},
   };
   for (const auto& [bytes, failure] : cases) {
-    Connection connection(endpoint_, script_, *this);
+    Connection connection(hello_, script_, *this);
     connection.open();
     EXPECT_EQ(connection.feed(bytes), failure) << bytes;
     EXPECT_FALSE(connection.is_ready());
@@ -101,7 +101,7 @@ TEST_F(ConnectionTest, ARefusedGreetingClosesIt) {
 
 TEST_F(ConnectionTest, WorksWhereScriptsMayNotBeLoaded) {
   for (const char* bytes : {"-NOPERM x\r\n", "-ERR unknown command 'SCRIPT'\r\n"}) {
-    Connection connection(endpoint_, script_, *this);
+    Connection connection(hello_, script_, *this);
     connection.open();
     EXPECT_EQ(connection.feed(bytes), Failure::none);
     EXPECT_TRUE(connection.is_ready());
@@ -111,7 +111,7 @@ TEST_F(ConnectionTest, WorksWhereScriptsMayNotBeLoaded) {
 TEST_F(ConnectionTest, RepliesInOrderSplitAtEachByte) {
   const std::string replies = ":7\r\n$3\r\nx\r\n\r\n";
   for (std::size_t cut = 0; cut <= replies.size(); ++cut) {
-    Connection connection(endpoint_, script_, *this);
+    Connection connection(hello_, script_, *this);
     log_in(connection);
     connection.send(a_.batch);
     connection.send(b_.batch);
@@ -125,7 +125,7 @@ TEST_F(ConnectionTest, RepliesInOrderSplitAtEachByte) {
 }
 
 TEST_F(ConnectionTest, NoScriptIsSentOnceMoreWithTheText) {
-  Connection connection(endpoint_, script_, *this);
+  Connection connection(hello_, script_, *this);
   log_in(connection);
   connection.send(a_.batch);
   connection.send(b_.batch);
@@ -139,7 +139,7 @@ TEST_F(ConnectionTest, NoScriptIsSentOnceMoreWithTheText) {
 
 // What is sent again behind the text finds the script there.
 TEST_F(ConnectionTest, TheTextIsSentOnceForAllThatIsOnItsWay) {
-  Connection connection(endpoint_, script_, *this);
+  Connection connection(hello_, script_, *this);
   log_in(connection);
   connection.send(a_.batch);
   connection.send(b_.batch);
@@ -154,7 +154,7 @@ TEST_F(ConnectionTest, TheTextIsSentOnceForAllThatIsOnItsWay) {
 }
 
 TEST_F(ConnectionTest, NoScriptOfAWithdrawnCheckIsNotSentAgain) {
-  Connection connection(endpoint_, script_, *this);
+  Connection connection(hello_, script_, *this);
   log_in(connection);
   connection.send(a_.batch);
   take_output(connection);
@@ -165,7 +165,7 @@ TEST_F(ConnectionTest, NoScriptOfAWithdrawnCheckIsNotSentAgain) {
 }
 
 TEST_F(ConnectionTest, OnlyWhatIsAwaitedIsSentAgain) {
-  Connection connection(endpoint_, script_, *this);
+  Connection connection(hello_, script_, *this);
   log_in(connection);
   testing::TestCheck other({{.limit = &limit_, .key = "b"}});
   ASSERT_TRUE(testing::add(a_.batch, other));
@@ -177,13 +177,13 @@ TEST_F(ConnectionTest, OnlyWhatIsAwaitedIsSentAgain) {
 }
 
 TEST_F(ConnectionTest, AReplyThatNobodyAskedForClosesIt) {
-  Connection connection(endpoint_, script_, *this);
+  Connection connection(hello_, script_, *this);
   log_in(connection);
   EXPECT_EQ(connection.feed(":1\r\n"), Failure::bad_answer);
 }
 
 TEST_F(ConnectionTest, ClosingFailsWhatIsInFlight) {
-  Connection connection(endpoint_, script_, *this);
+  Connection connection(hello_, script_, *this);
   log_in(connection);
   connection.send(a_.batch);
   connection.send(b_.batch);

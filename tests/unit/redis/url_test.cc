@@ -6,14 +6,15 @@
 namespace sluice::store::redis {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
 TEST(RedisUrl, HostPortDatabase) {
   const auto plain = parse_url("redis://cache.example");
   ASSERT_TRUE(plain);
-  EXPECT_EQ(plain->host, "cache.example");
-  EXPECT_EQ(plain->port, 6379);
+  EXPECT_EQ(plain->nodes[0].host, "cache.example");
+  EXPECT_EQ(plain->nodes[0].port, 6379);
   EXPECT_EQ(plain->database, 0);
   EXPECT_TRUE(plain->password.empty());
 
@@ -21,7 +22,7 @@ TEST(RedisUrl, HostPortDatabase) {
   ASSERT_TRUE(full);
   EXPECT_EQ(full->user, "me");
   EXPECT_EQ(full->password, "p@ss");
-  EXPECT_EQ(full->port, 7000);
+  EXPECT_EQ(full->nodes[0].port, 7000);
   EXPECT_EQ(full->database, 12);
   EXPECT_EQ(full->to_text(), "127.0.0.1:7000");
 }
@@ -29,9 +30,9 @@ TEST(RedisUrl, HostPortDatabase) {
 TEST(RedisUrl, SixthVersionStandsInBrackets) {
   const auto v6 = parse_url("redis://[2001:db8::1]:7000/");
   ASSERT_TRUE(v6);
-  EXPECT_EQ(v6->host, "2001:db8::1");
+  EXPECT_EQ(v6->nodes[0].host, "2001:db8::1");
   EXPECT_EQ(v6->to_text(), "[2001:db8::1]:7000");
-  EXPECT_EQ(parse_url("redis://[::1]")->port, 6379);
+  EXPECT_EQ(parse_url("redis://[::1]")->nodes[0].port, 6379);
   EXPECT_THAT(parse_url("redis://::1").error().message, HasSubstr("brackets"));
   EXPECT_THAT(parse_url("redis://[::1").error().message, HasSubstr("']'"));
   EXPECT_THAT(parse_url("redis://[::1]x").error().message, HasSubstr("']'"));
@@ -41,15 +42,15 @@ TEST(RedisUrl, APasswordMayHoldSlashesAndAtSigns) {
   const auto url = parse_url("redis://:a/b@c@host/1");
   ASSERT_TRUE(url);
   EXPECT_EQ(url->password, "a/b@c");
-  EXPECT_EQ(url->host, "host");
+  EXPECT_EQ(url->nodes[0].host, "host");
   EXPECT_EQ(url->database, 1);
 }
 
 TEST(RedisUrl, UnixSocket) {
   const auto url = parse_url("unix://:pw@/run/redis.sock?db=2");
   ASSERT_TRUE(url);
-  EXPECT_TRUE(url->host.empty());
-  EXPECT_EQ(url->path, "/run/redis.sock");
+  EXPECT_TRUE(url->nodes[0].host.empty());
+  EXPECT_EQ(url->nodes[0].path, "/run/redis.sock");
   EXPECT_EQ(url->password, "pw");
   EXPECT_EQ(url->database, 2);
   EXPECT_EQ(url->to_text(), "/run/redis.sock");
@@ -60,8 +61,59 @@ TEST(RedisUrl, UnixSocket) {
   EXPECT_THAT(parse_url("unix:///" + std::string(107, 'x')).error().message, HasSubstr("108 bytes, at most 107"));
 }
 
+TEST(RedisUrl, Tls) {
+  const auto url = parse_url("rediss://:pw@h/3");
+  ASSERT_TRUE(url);
+  EXPECT_TRUE(url->tls);
+  EXPECT_EQ(url->topology, Topology::standalone);
+  EXPECT_EQ(url->database, 3);
+  EXPECT_FALSE(parse_url("redis://h")->tls);
+  EXPECT_TRUE(parse_url("rediss-sentinel://h/m")->tls);
+  EXPECT_TRUE(parse_url("rediss+cluster://h")->tls);
+}
+
+TEST(RedisUrl, SeveralAddressesAreACluster) {
+  for (const char* text : {"redis://u:p@a:7000,b,[::1]:7002", "redis+cluster://u:p@a:7000,b,[::1]:7002"}) {
+    const auto url = parse_url(text);
+    ASSERT_TRUE(url) << url.error().message;
+    EXPECT_EQ(url->topology, Topology::cluster);
+    EXPECT_THAT(url->nodes, ElementsAre(Address{.host = "a", .port = 7000}, Address{.host = "b", .port = 6379},
+                                        Address{.host = "::1", .port = 7002}));
+    EXPECT_EQ(url->user, "u");
+    EXPECT_EQ(url->to_text(), "cluster a:7000,b:6379,[::1]:7002");
+  }
+  EXPECT_EQ(parse_url("redis+cluster://a")->topology, Topology::cluster);
+  EXPECT_EQ(parse_url("redis-cluster://a")->topology, Topology::cluster);
+  EXPECT_THAT(parse_url("redis://a,b/1").error().message, HasSubstr("database"));
+  EXPECT_THAT(parse_url("redis://a,,b").error().message, HasSubstr("host is missing"));
+  EXPECT_THAT(parse_url("redis+cluster://a", "m").error().message, HasSubstr("master's name"));
+}
+
+TEST(RedisUrl, Sentinels) {
+  for (const char* text : {"redis-sentinel://u:p@a,b:5/mymaster/2", "redis+sentinel://u:p@a,b:5/2#mymaster",
+                           "redis-sentinel://u:p@a,b:5/mymaster/2"}) {
+    const auto url = parse_url(text);
+    ASSERT_TRUE(url) << url.error().message;
+    EXPECT_EQ(url->topology, Topology::sentinel);
+    EXPECT_THAT(url->nodes, ElementsAre(Address{.host = "a", .port = 26379}, Address{.host = "b", .port = 5}));
+    EXPECT_EQ(url->master, "mymaster");
+    EXPECT_EQ(url->database, 2);
+    EXPECT_EQ(url->password, "p");
+    EXPECT_EQ(url->to_text(), "master mymaster of a:26379,b:5");
+  }
+  const auto named = parse_url("redis://a,b/2", "mymaster");
+  ASSERT_TRUE(named);
+  EXPECT_EQ(named->topology, Topology::sentinel);
+  EXPECT_EQ(named->nodes[0].port, 26379);
+  EXPECT_EQ(named->database, 2);
+  EXPECT_EQ(parse_url("redis-sentinel://a/", "m")->master, "m");
+  EXPECT_THAT(parse_url("redis-sentinel://a").error().message, HasSubstr("name is missing"));
+  EXPECT_THAT(parse_url("redis-sentinel://a/").error().message, HasSubstr("name is missing"));
+  EXPECT_THAT(parse_url("redis-sentinel://a/m/x").error().message, HasSubstr("database"));
+  EXPECT_THAT(parse_url("unix:///s", "m").error().message, HasSubstr("sentinels"));
+}
+
 TEST(RedisUrl, WrongOnesAreNamedWithoutThePassword) {
-  EXPECT_THAT(parse_url("rediss://host").error().message, HasSubstr("TLS"));
   EXPECT_THAT(parse_url("host:6379").error().message, HasSubstr("redis://"));
   for (const char* url : {"redis://", "redis://:secret@", "redis://:secret@h:0", "redis://:secret@h:65536",
                           "redis://:secret@h:", "redis://:secret@h:6x", "redis://:secret@h/x", "redis://:secret@h/-1",

@@ -1,0 +1,17 @@
+// Names of the files that TLS to Redis needs.
+#pragma once
+
+#include <string>
+
+namespace sluice::store::redis {
+
+/// All PEM. A value.
+struct TlsFiles {
+  std::string ca;           ///< certificates of the authorities to trust; empty: those of the system
+  std::string cert;         ///< our own certificate and chain; empty: none
+  std::string key;          ///< its key
+  std::string server_name;  ///< what the server's certificate must name; empty: the host that is connected to
+  bool verify = true;       ///< false: any certificate will do
+};
+
+}  // namespace sluice::store::redis

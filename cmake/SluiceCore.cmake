@@ -20,7 +20,7 @@ function(sluice_add_core)
   get_property(objects GLOBAL PROPERTY SLUICE_CORE_OBJECTS)
   file(GLOB_RECURSE headers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/include/sluice/*.h")
   # Their code is not in this library: it needs those of the daemon.
-  list(FILTER headers EXCLUDE REGEX "/sluice/(limiter|asio/async_check)\\.h$")
+  list(FILTER headers EXCLUDE REGEX "/sluice/(limiter|http_answer|http_limits|asio/async_check|adapter/[a-z_]+)\\.h$")
 
   add_library(sluice_core ${objects})
   add_library(sluice::core ALIAS sluice_core)

@@ -1,10 +1,13 @@
 #include "front/headers.h"
 
 #include <algorithm>
-#include <cassert>
+#include <array>
 #include <charconv>
 #include <cstdint>
 #include <optional>
+#include <span>
+#include <string>
+#include <string_view>
 
 namespace sluice::front {
 namespace {
@@ -172,14 +175,6 @@ bool is_listed(std::span<const limiter::Status> statuses, std::size_t index) {
 }
 
 }  // namespace
-
-std::string& HeaderList::add(std::string_view name) {
-  assert(size_ < fields_.size());
-  Header& field = fields_[size_++];
-  field.name = name;
-  field.value.clear();
-  return field.value;
-}
 
 bool has_figures(const Decision& decision) {
   return decision.source != Source::fallback_allow && decision.source != Source::fallback_deny;

@@ -1,14 +1,9 @@
 // Header fields that tell a caller about its limits: one pure function from an answer, shared by all fronts.
 #pragma once
 
-#include <array>
-#include <cstddef>
-#include <span>
-#include <string>
-#include <string_view>
-
 #include "limiter/call.h"
 #include "sluice/decision.h"
+#include "sluice/http_answer.h"
 #include "sluice/wait.h"
 
 namespace sluice::front {
@@ -20,23 +15,8 @@ struct HeaderOptions {
   bool x_rate_limit = true;  ///< X-RateLimit-Limit, -Remaining, -Reset (seconds from now)
 };
 
-struct Header {
-  std::string_view name;
-  std::string value;
-};
-
-/// The rendered fields of one answer. Reusable: values keep their capacity. Not thread-safe.
-class HeaderList {
- public:
-  [[nodiscard]] std::span<const Header> fields() const { return {fields_.data(), size_}; }
-  void clear() { size_ = 0; }
-  /// An empty value to append to; `name` must be a literal. Precondition: fewer than six fields.
-  std::string& add(std::string_view name);
-
- private:
-  std::array<Header, 6> fields_;
-  std::size_t size_ = 0;
-};
+using Header = HttpHeader;
+using HeaderList = HttpHeaders;
 
 /// Replaces `out` by the fields for `answer`; none at all when it has no figures to show (the store failed, nothing
 /// was limited, only shadow limits took part). Several limits: X-RateLimit-* is the deciding limit's alone, RateLimit

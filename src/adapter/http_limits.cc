@@ -1,0 +1,300 @@
+#include "sluice/http_limits.h"
+
+#include <condition_variable>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "adapter/owned_request.h"
+#include "adapter/render_answer.h"
+#include "base/ascii.h"
+#include "front/http/accept.h"
+#include "front/http/mappers.h"
+#include "limiter/backend.h"
+#include "limiter/call.h"
+#include "metrics/metrics.h"
+#include "policy/snapshot_holder.h"
+#include "sluice/clock.h"
+
+namespace sluice {
+namespace {
+
+bool wants_problem(const HttpRequest& request) {
+  http::AcceptPreference preference;
+  for (const HeaderField& field : request.headers) {
+    if (equal_ignoring_case(field.name, "accept")) preference.add(field.value);
+  }
+  return preference.wants_problem();
+}
+
+}  // namespace
+
+class HttpLimits::Impl {
+ public:
+  Impl(Limiter& limiter, HttpLimitsOptions options)
+      : backend_(limiter::Access::backend(limiter)), options_(std::move(options)) {}
+
+  // What one check on the caller's thread needs, kept from call to call.
+  struct Worker final : limiter::Call::Owner {
+    explicit Worker(const policy::SnapshotHolder& policies) : policy(policies) {}
+    void answered(limiter::Call& /*call*/) override {}
+
+    metrics::Shard metrics;
+    policy::SnapshotReader policy;
+    limiter::Call call{*this, metrics};
+    http::Mappers mappers;
+    std::vector<Entry> entries;
+    std::vector<Descriptor> descriptors;
+  };
+  // A worker for as long as the object lives.
+  class Borrowed {
+   public:
+    explicit Borrowed(Impl& impl) : impl_(impl), worker_(impl.take_worker()) {}
+    Borrowed(const Borrowed&) = delete;
+    Borrowed& operator=(const Borrowed&) = delete;
+    ~Borrowed() { impl_.give_back(std::move(worker_)); }
+    Worker* operator->() const { return worker_.get(); }
+    Worker& operator*() const { return *worker_; }
+
+   private:
+    Impl& impl_;
+    std::unique_ptr<Worker> worker_;
+  };
+
+  [[nodiscard]] bool is_immediate() const { return !backend_.is_shared(); }
+  [[nodiscard]] const HttpAnswerOptions& answers() const { return options_.answers; }
+
+  // What the policy counts `request` by; null: `out` is the answer.
+  const Request* map(Worker& worker, const HttpRequest& request, Time now, HttpAnswer& out) const {
+    std::string_view problem = "no policy is loaded";
+    const auto& policy = worker.policy.get();
+    request::Mapper* const mapper = policy == nullptr ? nullptr : worker.mappers.find(policy, options_.domain, problem);
+    if (mapper == nullptr) {
+      refuse(answers().unavailable_status, "no_requests", problem, out);
+      return nullptr;
+    }
+    if (!mapper->map(request, now)) {
+      refuse(answers().unauthorized_status, "unauthorized", mapper->refusal(), out);
+      if (!mapper->challenge().empty()) out.headers.add("WWW-Authenticate") = mapper->challenge();
+      return nullptr;
+    }
+    if (!mapper->request().descriptors.empty()) return &mapper->request();
+    let_pass(out);
+    return nullptr;
+  }
+  // The same by the program's keys; `storage` must outlive the result.
+  const Request* read(const std::optional<LimiterRequest>& keys, Worker& worker, Request& storage,
+                      HttpAnswer& out) const {
+    if (!keys) {
+      refuse(answers().unauthorized_status, "unauthorized", "it is not known who asks", out);
+      return nullptr;
+    }
+    if (keys->descriptors.empty()) {
+      let_pass(out);
+      return nullptr;
+    }
+    std::size_t count = 0;
+    for (const auto& descriptor : keys->descriptors) count += descriptor.size();
+    worker.entries.clear();
+    worker.entries.reserve(count);  // spans of it are taken while it grows
+    worker.descriptors.clear();
+    for (const auto& descriptor : keys->descriptors) {
+      const std::size_t begin = worker.entries.size();
+      for (const auto& [key, value] : descriptor) worker.entries.push_back({.key = key, .value = value});
+      worker.descriptors.emplace_back().entries = std::span(worker.entries).subspan(begin);
+    }
+    storage = {.domain = keys->domain, .descriptors = worker.descriptors, .cost = keys->cost, .peek = keys->peek};
+    return &storage;
+  }
+
+  // `find(worker, now, storage, out)`: what is asked, or null.
+  template <typename Find>
+  void check_here(Find find, const HttpRequest& http, HttpAnswer& out) {
+    const Borrowed worker(*this);
+    const Time now = clock_.now();
+    Request storage;
+    const Request* const request = find(*worker, now, storage, out);
+    if (request == nullptr) return;
+    (void)worker->call.start(*request, worker->policy.get(), backend_.memory(), now);  // answered at once
+    adapter::render_answer(worker->call.answer(), answers(), [&] { return wants_problem(http); }, out);
+  }
+  template <typename Find>
+  std::shared_ptr<const adapter::OwnedRequest> find_here(Find find, HttpAnswer& out) {
+    const Borrowed worker(*this);
+    Request storage;
+    const Request* const request = find(*worker, clock_.now(), storage, out);
+    return request == nullptr ? nullptr : std::make_shared<const adapter::OwnedRequest>(*request);
+  }
+
+  limiter::Backend& backend() { return backend_; }
+
+ private:
+  static void refuse(unsigned status, std::string_view code, std::string_view message, HttpAnswer& out) {
+    out.answer = {};
+    adapter::render_refusal(status, code, message, out);
+  }
+  static void let_pass(HttpAnswer& out) {
+    out.allowed = true;
+    out.status = 200;
+    out.headers.clear();
+    out.content_type.clear();
+    out.body.clear();
+    out.answer = {};
+  }
+
+  std::unique_ptr<Worker> take_worker() {
+    {
+      const std::scoped_lock lock(mutex_);
+      if (!workers_.empty()) {
+        std::unique_ptr<Worker> worker = std::move(workers_.back());
+        workers_.pop_back();
+        return worker;
+      }
+    }
+    return std::make_unique<Worker>(backend_.policies());
+  }
+  void give_back(std::unique_ptr<Worker> worker) noexcept {
+    const std::scoped_lock lock(mutex_);
+    try {
+      workers_.push_back(std::move(worker));
+    } catch (...) {  // without memory for it, the worker goes
+      worker.reset();
+    }
+  }
+
+  limiter::Backend& backend_;
+  const HttpLimitsOptions options_;
+  const SystemClock clock_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Worker>> workers_;
+};
+
+namespace {
+
+// A check on its way to a store elsewhere.
+class HttpCheck final : public limiter::Check {
+ public:
+  HttpCheck(std::shared_ptr<const adapter::OwnedRequest> request, bool as_problem, const HttpAnswerOptions& options,
+            HttpLimits::Done done)
+      : request_(std::move(request)), as_problem_(as_problem), options_(options), done_(std::move(done)) {}
+
+  [[nodiscard]] const Request& request() const override { return request_->get(); }
+  void answered(const limiter::Answer* answer) override {
+    HttpAnswer out;
+    if (answer == nullptr) {
+      adapter::render_refusal(options_.unavailable_status, "stopped", "the limiter was stopped", out);
+      out.answer.problem = LimiterAnswer::Problem::stopped;
+    } else {
+      adapter::render_answer(*answer, options_, [this] { return as_problem_; }, out);
+    }
+    const HttpLimits::Done done = std::move(done_);
+    done(out);
+  }
+
+ private:
+  const std::shared_ptr<const adapter::OwnedRequest> request_;
+  const bool as_problem_;
+  const HttpAnswerOptions options_;
+  HttpLimits::Done done_;
+};
+
+// Waits for what start(done) gives to `done`, at most `patience`.
+template <typename Start>
+void wait_for(std::optional<std::chrono::nanoseconds> patience, const HttpAnswerOptions& options, HttpAnswer& out,
+              Start start) {
+  // Shared with the answer, which may come after the patience is over.
+  struct Waiting {
+    std::mutex mutex;
+    std::condition_variable condition;
+    bool is_answered = false;
+    HttpAnswer answer;
+  };
+  const auto waiting = std::make_shared<Waiting>();
+  const Limiter::Pending pending = start([waiting](HttpAnswer& answer) {
+    const std::scoped_lock lock(waiting->mutex);
+    waiting->answer = std::move(answer);
+    waiting->is_answered = true;
+    waiting->condition.notify_one();
+  });
+  std::unique_lock lock(waiting->mutex);
+  const auto is_answered = [&] { return waiting->is_answered; };
+  if (!patience) {
+    waiting->condition.wait(lock, is_answered);
+  } else if (!waiting->condition.wait_for(lock, *patience, is_answered)) {
+    lock.unlock();
+    pending.cancel();
+    out.answer = {};
+    adapter::render_refusal(options.unavailable_status, "deadline", "there was no time for a decision", out);
+    out.answer.problem = LimiterAnswer::Problem::deadline;
+    return;
+  }
+  out = std::move(waiting->answer);
+}
+
+}  // namespace
+
+HttpLimits::HttpLimits(Limiter& limiter, HttpLimitsOptions options)
+    : impl_(std::make_shared<Impl>(limiter, std::move(options))) {}
+
+HttpLimits::~HttpLimits() = default;
+
+bool HttpLimits::is_immediate() const { return impl_->is_immediate(); }
+
+void HttpLimits::check(const HttpRequest& request, HttpAnswer& out, std::optional<std::chrono::nanoseconds> patience) {
+  if (impl_->is_immediate()) {
+    impl_->check_here([&](Impl::Worker& worker, Time now, Request& /*storage*/,
+                          HttpAnswer& answer) { return impl_->map(worker, request, now, answer); },
+                      request, out);
+    return;
+  }
+  wait_for(patience, impl_->answers(), out, [&](Done done) { return start(request, std::move(done)); });
+}
+
+void HttpLimits::check(const std::optional<LimiterRequest>& keys, const HttpRequest& request, HttpAnswer& out,
+                       std::optional<std::chrono::nanoseconds> patience) {
+  if (impl_->is_immediate()) {
+    impl_->check_here([&](Impl::Worker& worker, Time /*now*/, Request& storage,
+                          HttpAnswer& answer) { return impl_->read(keys, worker, storage, answer); },
+                      request, out);
+    return;
+  }
+  wait_for(patience, impl_->answers(), out, [&](Done done) { return start(keys, request, std::move(done)); });
+}
+
+Limiter::Pending HttpLimits::start(const HttpRequest& request, Done done) {
+  HttpAnswer answer;
+  if (impl_->is_immediate()) {
+    check(request, answer);
+    done(answer);
+    return {};
+  }
+  auto asked = impl_->find_here([&](Impl::Worker& worker, Time now, Request& /*storage*/,
+                                    HttpAnswer& out) { return impl_->map(worker, request, now, out); },
+                                answer);
+  if (asked == nullptr) {
+    done(answer);
+    return {};
+  }
+  return impl_->backend().start(
+      std::make_shared<HttpCheck>(std::move(asked), wants_problem(request), impl_->answers(), std::move(done)));
+}
+
+Limiter::Pending HttpLimits::start(std::optional<LimiterRequest> keys, const HttpRequest& request, Done done) {
+  HttpAnswer answer;
+  if (impl_->is_immediate()) {
+    check(keys, request, answer);
+    done(answer);
+    return {};
+  }
+  auto asked = impl_->find_here([&](Impl::Worker& worker, Time /*now*/, Request& storage,
+                                    HttpAnswer& out) { return impl_->read(keys, worker, storage, out); },
+                                answer);
+  if (asked == nullptr) {
+    done(answer);
+    return {};
+  }
+  return impl_->backend().start(
+      std::make_shared<HttpCheck>(std::move(asked), wants_problem(request), impl_->answers(), std::move(done)));
+}
+
+}  // namespace sluice

@@ -1,0 +1,94 @@
+#include "adapter/render_answer.h"
+
+#include "front/headers.h"
+#include "front/http/check_codec.h"
+#include "front/http/denial_body.h"
+
+namespace sluice::adapter {
+namespace {
+
+using Problem = limiter::Answer::Problem;
+
+LimiterAnswer::Problem shown(Problem problem) {
+  switch (problem) {
+    case Problem::empty_domain:
+      return LimiterAnswer::Problem::empty_domain;
+    case Problem::no_descriptors:
+      return LimiterAnswer::Problem::no_descriptors;
+    case Problem::cost_out_of_range:
+      return LimiterAnswer::Problem::cost_out_of_range;
+    case Problem::none:
+    case Problem::no_policy:
+      break;
+  }
+  return LimiterAnswer::Problem::none;
+}
+
+std::string_view describe(Problem problem) {
+  switch (problem) {
+    case Problem::empty_domain:
+      return "the keys have no domain";
+    case Problem::no_descriptors:
+      return "the keys have no descriptors";
+    case Problem::cost_out_of_range:
+      return "the cost is above 1000000000000000";
+    case Problem::none:
+    case Problem::no_policy:
+      break;
+  }
+  return "no policy is loaded";
+}
+
+}  // namespace
+
+void show_answer(const limiter::Answer& answer, LimiterAnswer& out) {
+  out.problem = shown(answer.problem);
+  out.allowed = answer.allowed;
+  out.known_domain = answer.known_domain;
+  out.has_figures = answer.has_figures;
+  out.decision = answer.decision;
+  if (answer.deciding == nullptr) {
+    out.limit.clear();
+  } else {
+    out.limit = answer.deciding->label();
+  }
+}
+
+void render_head(const limiter::Answer& answer, const HttpAnswerOptions& options, HttpAnswer& out) {
+  show_answer(answer, out.answer);
+  out.body.clear();
+  out.content_type.clear();
+  out.headers.clear();
+  out.allowed = answer.allowed && answer.problem == Problem::none;
+  out.status = 200;
+  if (out.allowed && !options.headers_on_allowed) return;
+  front::render_headers(
+      answer,
+      {.retry_after = options.retry_after, .rate_limit = options.rate_limit, .x_rate_limit = options.x_rate_limit},
+      out.headers);
+}
+
+void render_denial(const limiter::Answer& answer, const HttpAnswerOptions& options, bool wants_problem,
+                   HttpAnswer& out) {
+  if (answer.problem != Problem::none) {
+    render_refusal(500, "invalid_keys", describe(answer.problem), out);
+  } else if (!answer.has_figures) {
+    out.status = options.unavailable_status;
+    out.content_type = "application/json";
+    http::encode_error("store_unavailable", "the store of the limits cannot be reached", out.body);
+  } else {
+    out.status = options.deny_status;
+    out.content_type = http::append_denial_body(answer, options.deny_status, wants_problem, out.body);
+  }
+}
+
+void render_refusal(unsigned status, std::string_view code, std::string_view message, HttpAnswer& out) {
+  out.allowed = false;
+  out.status = status;
+  out.headers.clear();
+  out.content_type = "application/json";
+  out.body.clear();
+  http::encode_error(code, message, out.body);
+}
+
+}  // namespace sluice::adapter

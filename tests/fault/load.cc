@@ -32,6 +32,8 @@ struct Load::Thread {
   store::redis::RedisStore* redis = nullptr;
   std::unique_ptr<store::Store> store;
   std::vector<std::unique_ptr<Caller>> callers;
+  sluice::load::Checker checker;  ///< of this thread's callers
+  std::vector<sluice::load::Checker::KeyId> keys;
   std::atomic<bool> ready{false};
   std::thread thread;
 };
@@ -53,8 +55,10 @@ class Load::Caller final : public store::Check {
     }
     key_ = (key_ + 1) % load_.keys_.size();
     charge_.key = load_.keys_[key_];
-    asked_ = std::chrono::steady_clock::now();
-    if (thread_.store->check(*this, SystemClock().now()) == Progress::answered) complete();
+    asked_ = SystemClock().now();
+    const std::int64_t shift = load_.options_.clock_shift.count();
+    const Time told{.steady = asked_.steady + shift, .utc = asked_.utc + shift};
+    if (thread_.store->check(*this, told) == Progress::answered) complete();
   }
 
   void complete() override {
@@ -67,7 +71,8 @@ class Load::Caller final : public store::Check {
 
  private:
   void note() {
-    const std::int64_t waited = (std::chrono::steady_clock::now() - asked_).count();
+    const Time now = SystemClock().now();
+    const std::int64_t waited = now.steady - asked_.steady;
     std::int64_t longest = load_.longest_;
     while (waited > longest && !load_.longest_.compare_exchange_weak(longest, waited)) continue;
     Count& count = load_.counts_[key_];
@@ -76,6 +81,14 @@ class Load::Caller final : public store::Check {
     } else {
       ++(admitted ? count.local : count.failed);
     }
+    thread_.checker.note(thread_.keys[key_], charge_.cost, asked_, now, answered());
+  }
+
+  [[nodiscard]] sluice::load::Answered answered() const {
+    using sluice::load::Answered;
+    if (decision_.source == Source::fallback_deny) return Answered::failed;
+    if (!admitted) return Answered::denied;
+    return decision_.source == Source::redis ? Answered::admitted : Answered::admitted_local;
   }
 
   Load& load_;
@@ -84,7 +97,7 @@ class Load::Caller final : public store::Check {
   std::size_t key_;
   store::Charge charge_;
   Decision decision_;
-  std::chrono::steady_clock::time_point asked_;
+  Time asked_;
 };
 
 Load::Load(const Options& options) : options_(options), nodes_(store::redis::make_nodes(options.redis)) {
@@ -100,6 +113,7 @@ Load::Load(const Options& options) : options_(options), nodes_(store::redis::mak
   redis.nodes = nodes_;
   for (std::size_t i = 0; i < options.threads; ++i) {
     Thread& thread = *threads_.emplace_back(std::make_unique<Thread>());
+    for (const std::string& key : keys_) thread.keys.push_back(thread.checker.key(options.numbers, key));
     metrics::Shard& shard = registry_.add_shard();
     auto created = store::redis::RedisStore::create(thread.io, redis, shard);
     if (!created) throw std::invalid_argument(created.error().message);
@@ -137,7 +151,7 @@ void Load::start() {
     return all;
   });
   if (!connected) throw std::runtime_error("no connection to Redis");
-  began_ = std::chrono::steady_clock::now();
+  began_ = SystemClock().now();
   asking_ = true;
   for (const auto& thread : threads_) {
     pending_ += thread->callers.size();
@@ -150,7 +164,17 @@ void Load::start() {
 std::chrono::nanoseconds Load::stop() {
   asking_ = false;
   if (!wait_until([this] { return pending_ == 0; })) throw std::runtime_error("a question was never answered");
-  return std::chrono::steady_clock::now() - began_;
+  return std::chrono::nanoseconds(SystemClock().now().steady - began_.steady);
+}
+
+sluice::load::Checker Load::seen() const {
+  sluice::load::Checker all;
+  for (const auto& thread : threads_) all.add(thread->checker);
+  return all;
+}
+
+sluice::load::CheckReport Load::check(const sluice::load::Allowance& allowance) const {
+  return seen().report(allowance);
 }
 
 bool Load::hear(std::uint64_t answers) const {

@@ -12,7 +12,9 @@
 #include <thread>
 #include <vector>
 
+#include "load/checker.h"
 #include "metrics/metrics.h"
+#include "sluice/clock.h"
 #include "store/denial_table.h"
 #include "store/fallback_store.h"
 #include "store/memory/memory_store.h"
@@ -34,6 +36,7 @@ class Load {
     std::size_t keys = 4;
     std::chrono::microseconds pause{1'000};  ///< of a caller between answer and question
     bool cache_denials = false;
+    std::chrono::nanoseconds clock_shift{};  ///< of the callers' clock
   };
   /// What one key was told.
   struct Count {
@@ -58,10 +61,15 @@ class Load {
   /// Until so many more questions were answered by on_store_failure; false: not within ten seconds.
   [[nodiscard]] bool miss(std::uint64_t answers) const;
 
+  /// What was admitted against what may have been, by what the callers saw. Precondition: stopped.
+  [[nodiscard]] sluice::load::CheckReport check(const sluice::load::Allowance& allowance = {}) const;
+  /// What the callers saw, as several processes share it. Precondition: stopped.
+  [[nodiscard]] sluice::load::Checker seen() const;
   [[nodiscard]] const std::deque<Count>& counts() const { return counts_; }
   [[nodiscard]] std::uint64_t sum(std::atomic<std::uint64_t> Count::* member) const;
   /// The longest that any question was without an answer.
   [[nodiscard]] std::chrono::nanoseconds longest_wait() const { return std::chrono::nanoseconds(longest_.load()); }
+  [[nodiscard]] Time began() const { return began_; }
   [[nodiscard]] std::uint64_t metric(metrics::Counter counter) const { return registry_.total(counter); }
 
  private:
@@ -80,15 +88,8 @@ class Load {
   std::atomic<std::int64_t> longest_{0};
   std::atomic<bool> asking_{false};
   std::atomic<std::size_t> pending_{0};
-  std::chrono::steady_clock::time_point began_;
+  Time began_;
   std::vector<std::unique_ptr<Thread>> threads_;
 };
-
-/// The most that one key may have been admitted by a shared bucket that was as new `times` times.
-[[nodiscard]] inline std::uint64_t bound(const Limit& bucket, std::chrono::nanoseconds length,
-                                         std::uint64_t times = 1) {
-  const auto refilled = static_cast<std::uint64_t>(length.count()) * bucket.rate;
-  return times * bucket.burst + refilled / static_cast<std::uint64_t>(bucket.period.count()) + 1;
-}
 
 }  // namespace sluice::testing

@@ -171,4 +171,14 @@ long long RedisServer::integer(const std::vector<std::string>& words) {
   return reply->integer;
 }
 
+std::string RedisServer::info(const std::string& section, const std::string& field) {
+  const auto reply = command({"INFO", section});
+  const std::string text(store::redis::text_of(*reply));
+  const std::string name = "\n" + field + ":";
+  const std::size_t at = text.find(name);
+  if (at == std::string::npos) return "";
+  const std::size_t begin = at + name.size();
+  return text.substr(begin, text.find_first_of("\r\n", begin) - begin);
+}
+
 }  // namespace sluice::testing

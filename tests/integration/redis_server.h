@@ -40,6 +40,10 @@ class RedisServer {
   store::redis::Reply raw_command(std::string_view bytes);
   /// The integer that a command answers; throws when it answers something else.
   long long integer(const std::vector<std::string>& words);
+  /// What INFO says of a field; empty: nothing.
+  std::string info(const std::string& section, const std::string& field);
+  /// Of Redis that it says it is: "7.0.15".
+  std::string version() { return info("server", "redis_version"); }
 
  private:
   struct ContextDeleter {

@@ -113,6 +113,16 @@ std::optional<Error> set_policy(Settings& settings, std::span<const std::string>
   return std::nullopt;
 }
 
+std::optional<Error> set_proxy_protocol(Settings& settings, std::span<const std::string> values) {
+  for (const std::string& name : values) {
+    if (name != "grpc" && name != "http" && name != "admin") {
+      return Error{"expected names of listeners: grpc, http, admin; found '" + name + "'"};
+    }
+  }
+  settings.listen_proxy_protocol.assign(values.begin(), values.end());
+  return std::nullopt;
+}
+
 constexpr std::int64_t kSecond = 1'000;  // in milliseconds
 constexpr std::int64_t kHour = 3'600 * kSecond;
 constexpr std::int64_t kDay = 24 * kHour;
@@ -133,6 +143,12 @@ constexpr auto kSettings = std::to_array<Setting>({
      .fallback = "127.0.0.1:6070",
      .help = "HTTP for operators: /metrics, /healthcheck; keep it away from the public",
      .set = set_one<&Settings::listen_admin, parse_address>},
+    {.name = "listen.proxy_protocol",
+     .value = "LISTENER",
+     .fallback = "",
+     .help = "Listeners (http, grpc, admin) on which every connection begins with a PROXY protocol header",
+     .is_list = true,
+     .set = set_proxy_protocol},
     {.name = "policy",
      .value = "PATH",
      .fallback = "",

@@ -20,8 +20,9 @@ struct Settings {
   Address listen_grpc;
   Address listen_http;
   Address listen_admin;
-  std::vector<std::string> policy;  ///< files and directories
-  std::string redis_url;            ///< empty: the state is in memory
+  std::vector<std::string> listen_proxy_protocol;  ///< names of listeners behind balancers that speak it
+  std::vector<std::string> policy;                 ///< files and directories
+  std::string redis_url;                           ///< empty: the state is in memory
   std::chrono::nanoseconds redis_timeout{};
   std::string redis_prefix;
   std::uint64_t redis_failures = 0;

@@ -91,20 +91,20 @@ std::vector<std::string> Server::prepare() {
   if (!problems.empty()) return problems;
   open(
       problems, "grpc", settings_.listen_grpc,
-      [this](Worker& worker, tcp::socket socket) {
+      [this](Worker& worker, tcp::socket socket, const std::string& /*client*/) {
         front::start_grpc_session(worker, std::move(socket), grpc_options_);
       },
       kGrpcRefusal);
   open(
       problems, "http", settings_.listen_http,
-      [this](Worker& worker, tcp::socket socket) {
-        http::start_http_session(worker, std::move(socket), service_context_);
+      [this](Worker& worker, tcp::socket socket, std::string client) {
+        http::start_http_session(worker, std::move(socket), service_context_, std::move(client));
       },
       kHttpRefusal);
   open(
       problems, "admin", settings_.listen_admin,
-      [this](Worker& worker, tcp::socket socket) {
-        http::start_http_session(worker, std::move(socket), admin_context_);
+      [this](Worker& worker, tcp::socket socket, std::string client) {
+        http::start_http_session(worker, std::move(socket), admin_context_, std::move(client));
       },
       kHttpRefusal);
   if (problems.empty() && ports_.empty()) problems.emplace_back("every listener is off: nothing to serve");
@@ -143,7 +143,8 @@ void Server::open(std::vector<std::string>& problems, std::string name, const co
     problems.push_back(listener.error().message);
     return;
   }
-  ports_.push_back({.listener = *std::move(listener), .start = std::move(start), .refusal = std::move(refusal)});
+  ports_.push_back(
+      {.listener = *std::move(listener), .handshakes = {}, .start = std::move(start), .refusal = std::move(refusal)});
 }
 
 std::string Server::run() {
@@ -159,10 +160,7 @@ std::string Server::run() {
   }
   for (const int signal : {SIGTERM, SIGINT, SIGHUP}) signals_.add(signal);
   await_signal();
-  for (const Port& port : ports_) {
-    port.listener->start([this, &port](int descriptor, tcp protocol) { accepted(port, descriptor, protocol); });
-    log::info("listening " + port.listener->name() + " " + port.listener->address());
-  }
+  for (Port& port : ports_) serve(port);
   io_.run();
   workers_.clear();
   log::info("stopped");
@@ -225,7 +223,23 @@ void Server::expose_memory() {
                         figure(&Figures::expired));
 }
 
-void Server::accepted(const Port& port, int descriptor, tcp protocol) {
+void Server::serve(Port& port) {
+  const std::vector<std::string>& behind_balancers = settings_.listen_proxy_protocol;
+  if (std::ranges::find(behind_balancers, port.listener->name()) == behind_balancers.end()) {
+    port.listener->start([this, &port](int descriptor, tcp protocol) { accepted(port, descriptor, protocol, {}); });
+  } else {
+    port.handshakes = std::make_unique<ProxyHandshakes>(
+        io_,
+        [this, &port](int descriptor, tcp protocol, std::string client) {
+          accepted(port, descriptor, protocol, std::move(client));
+        },
+        [this] { own_metrics_.add(metrics::Counter::protocol_errors); });
+    port.listener->start([&port](int descriptor, tcp protocol) { port.handshakes->begin(descriptor, protocol); });
+  }
+  log::info("listening " + port.listener->name() + " " + port.listener->address());
+}
+
+void Server::accepted(const Port& port, int descriptor, tcp protocol, std::string client) {
   WorkerThread* least = workers_.front().get();
   std::uint64_t connections = 0;
   std::uint64_t fewest = UINT64_MAX;
@@ -246,7 +260,7 @@ void Server::accepted(const Port& port, int descriptor, tcp protocol) {
     return;
   }
   refusing_ = false;
-  least->assign(descriptor, protocol, port.start);
+  least->assign(descriptor, protocol, port.start, std::move(client));
 }
 
 void Server::refuse(int descriptor, const std::string& farewell) {
@@ -289,7 +303,10 @@ void Server::reload() {
 void Server::stop() {
   stopping_ = true;
   log::info("stopping", {{"drain_timeout", to_text(settings_.drain_timeout)}});
-  for (const Port& port : ports_) port.listener->close();
+  for (const Port& port : ports_) {
+    port.listener->close();
+    if (port.handshakes != nullptr) port.handshakes->close();
+  }
   for (const auto& worker : workers_) worker->drain();
   drain_timer_.expires_after(settings_.drain_timeout);
   drain_timer_.async_wait([this](const error_code& cancelled) {

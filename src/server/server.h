@@ -18,6 +18,7 @@
 #include "metrics/metrics.h"
 #include "policy/snapshot_holder.h"
 #include "server/listener.h"
+#include "server/proxy_handshake.h"
 #include "server/worker_thread.h"
 #include "sluice/clock.h"
 #include "store/denial_table.h"
@@ -47,6 +48,7 @@ class Server {
   /// A listener with what is started on its connections and what a connection too many is told.
   struct Port {
     std::unique_ptr<Listener> listener;
+    std::unique_ptr<ProxyHandshakes> handshakes;  ///< null: connections come from their clients themselves
     StartSession start;
     std::string refusal;
   };
@@ -59,7 +61,8 @@ class Server {
   [[nodiscard]] std::shared_ptr<store::Store> make_store(Worker& worker);
   void start_workers();
   void expose_memory();
-  void accepted(const Port& port, int descriptor, boost::asio::ip::tcp protocol);
+  void serve(Port& port);
+  void accepted(const Port& port, int descriptor, boost::asio::ip::tcp protocol, std::string client);
   void refuse(int descriptor, const std::string& farewell);
   void await_signal();
   void reload();

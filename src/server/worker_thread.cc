@@ -36,12 +36,15 @@ WorkerThread::~WorkerThread() {
   if (thread_.joinable()) thread_.join();
 }
 
-void WorkerThread::assign(int descriptor, boost::asio::ip::tcp protocol, const StartSession& start) {
+void WorkerThread::assign(int descriptor, boost::asio::ip::tcp protocol, const StartSession& start,
+                          std::string client) {
   ++assigned_;
-  boost::asio::post(worker_.io, [this, descriptor, protocol, &start] { begin(descriptor, protocol, start); });
+  boost::asio::post(worker_.io, [this, descriptor, protocol, &start, client = std::move(client)]() mutable {
+    begin(descriptor, protocol, start, std::move(client));
+  });
 }
 
-void WorkerThread::begin(int descriptor, boost::asio::ip::tcp protocol, const StartSession& start) {
+void WorkerThread::begin(int descriptor, boost::asio::ip::tcp protocol, const StartSession& start, std::string client) {
   boost::asio::ip::tcp::socket socket(worker_.io);
   boost::system::error_code error;
   socket.assign(protocol, descriptor, error);
@@ -52,7 +55,7 @@ void WorkerThread::begin(int descriptor, boost::asio::ip::tcp protocol, const St
     socket.set_option(boost::asio::ip::tcp::no_delay(true), error);
     socket.set_option(boost::asio::socket_base::keep_alive(true), error);
     try {
-      start(worker_, std::move(socket));
+      start(worker_, std::move(socket), std::move(client));
     } catch (const std::exception& problem) {
       log::error("cannot serve a connection", {{"what", problem.what()}});
     }

@@ -6,14 +6,16 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <thread>
 
 #include "server/worker.h"
 
 namespace sluice::server {
 
-/// Starts serving a connection, on the worker's thread. It must admit a session (Worker::admit).
-using StartSession = std::function<void(Worker& worker, boost::asio::ip::tcp::socket socket)>;
+/// Starts serving a connection, on the worker's thread. It must admit a session (Worker::admit). `client`: the address
+/// of who is at the other end, where a balancer has told it; empty: the socket knows.
+using StartSession = std::function<void(Worker& worker, boost::asio::ip::tcp::socket socket, std::string client)>;
 
 /// Public functions: the owner's thread only; they reach the worker through its io_context.
 class WorkerThread {
@@ -33,7 +35,7 @@ class WorkerThread {
   WorkerThread& operator=(const WorkerThread&) = delete;
 
   /// Hands over an accepted connection. `start` must outlive the worker.
-  void assign(int descriptor, boost::asio::ip::tcp protocol, const StartSession& start);
+  void assign(int descriptor, boost::asio::ip::tcp protocol, const StartSession& start, std::string client);
   /// Connections handed over that have not ended.
   [[nodiscard]] std::uint64_t connections() const;
   /// Finish what is in flight, then end.
@@ -43,7 +45,7 @@ class WorkerThread {
 
  private:
   void run();
-  void begin(int descriptor, boost::asio::ip::tcp protocol, const StartSession& start);
+  void begin(int descriptor, boost::asio::ip::tcp protocol, const StartSession& start, std::string client);
   void end_soon();
 
   Worker worker_;

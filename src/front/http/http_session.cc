@@ -71,7 +71,8 @@ class HttpSession final : public server::Session,
                           public std::enable_shared_from_this<HttpSession>,
                           private HttpConnection::Host {
  public:
-  HttpSession(server::Worker& worker, HttpThread& thread, Tcp::socket socket, const HttpContext& context)
+  HttpSession(server::Worker& worker, HttpThread& thread, Tcp::socket socket, const HttpContext& context,
+              std::string client)
       : worker_(worker),
         thread_(thread),
         socket_(std::move(socket)),
@@ -82,7 +83,7 @@ class HttpSession final : public server::Session,
                                 .clock = worker.clock,
                                 .draining = worker.draining,
                                 .scratch = thread.scratch},
-                    *this, worker.clock.now(), address_of(socket_)) {}
+                    *this, worker.clock.now(), client.empty() ? address_of(socket_) : std::move(client)) {}
 
   void start() {
     self_ = shared_from_this();
@@ -249,9 +250,9 @@ void HttpThread::shutdown() {
 
 }  // namespace
 
-void start_http_session(server::Worker& worker, Tcp::socket socket, const HttpContext& context) {
+void start_http_session(server::Worker& worker, Tcp::socket socket, const HttpContext& context, std::string client) {
   auto& thread = asio::use_service<HttpThread>(worker.io);
-  std::make_shared<HttpSession>(worker, thread, std::move(socket), context)->start();
+  std::make_shared<HttpSession>(worker, thread, std::move(socket), context, std::move(client))->start();
 }
 
 }  // namespace sluice::http

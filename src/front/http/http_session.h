@@ -2,6 +2,7 @@
 #pragma once
 
 #include <boost/asio/ip/tcp.hpp>
+#include <string>
 
 #include "front/http/http_context.h"
 #include "server/worker.h"
@@ -9,7 +10,9 @@
 namespace sluice::http {
 
 /// Serves an accepted connection. The session lists itself in `worker.sessions` and lives until the connection ends.
-/// To be called on the worker's thread; `context` must outlive the worker's sessions.
-void start_http_session(server::Worker& worker, boost::asio::ip::tcp::socket socket, const HttpContext& context);
+/// To be called on the worker's thread; `context` must outlive the worker's sessions. `client`: the address of who is
+/// at the other end, where a balancer has told it; empty: the socket knows.
+void start_http_session(server::Worker& worker, boost::asio::ip::tcp::socket socket, const HttpContext& context,
+                        std::string client = {});
 
 }  // namespace sluice::http

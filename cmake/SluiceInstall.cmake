@@ -17,6 +17,18 @@ install(
 install(EXPORT sluice-targets FILE sluice-${kind}-targets.cmake NAMESPACE sluice:: DESTINATION ${package_dir}
         COMPONENT sluice_development)
 
+if(TARGET sluice_limiter)
+  install(
+    TARGETS sluice_limiter
+    EXPORT sluice-limiter-targets
+    LIBRARY COMPONENT sluice_library NAMELINK_COMPONENT sluice_development
+    ARCHIVE COMPONENT sluice_development
+    FILE_SET HEADERS COMPONENT sluice_development)
+  install(EXPORT sluice-limiter-targets FILE sluice-limiter-${kind}-targets.cmake NAMESPACE sluice:: DESTINATION ${package_dir}
+          COMPONENT sluice_development)
+  install(FILES ${PROJECT_SOURCE_DIR}/cmake/sluice-limiter-packages.cmake DESTINATION ${package_dir} COMPONENT sluice_development)
+endif()
+
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/sluice-config.cmake.in ${PROJECT_BINARY_DIR}/sluice-config.cmake
                               INSTALL_DESTINATION ${package_dir} NO_SET_AND_CHECK_MACRO)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/sluice-config-version.cmake COMPATIBILITY SameMinorVersion)
@@ -40,6 +52,10 @@ foreach(dir IN ITEMS LIBDIR INCLUDEDIR)
 endforeach()
 configure_file(${PROJECT_SOURCE_DIR}/cmake/sluice.pc.in ${PROJECT_BINARY_DIR}/sluice.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/sluice.pc DESTINATION ${pc_dir} COMPONENT sluice_development)
+if(TARGET sluice_limiter)
+  configure_file(${PROJECT_SOURCE_DIR}/cmake/sluice-limiter.pc.in ${PROJECT_BINARY_DIR}/sluice-limiter.pc @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/sluice-limiter.pc DESTINATION ${pc_dir} COMPONENT sluice_development)
+endif()
 
 if(TARGET sluice)
   install(TARGETS sluice RUNTIME COMPONENT sluice_daemon)

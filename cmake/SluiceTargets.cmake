@@ -7,6 +7,7 @@ if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
 endif()
 
 include(SluiceCore)
+include(SluiceLimiter)
 
 add_library(sluice_flags INTERFACE)
 target_compile_options(sluice_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wnon-virtual-dtor

@@ -1,0 +1,18 @@
+# The packages that sluice::limiter is linked to: when it is built, and by those who link the static one. What is missing is listed in
+# sluice_limiter_missing.
+set(sluice_limiter_missing)
+find_package(PkgConfig QUIET)
+find_package(Threads QUIET)
+find_package(OpenSSL QUIET)
+find_package(fmt QUIET)
+find_package(yaml-cpp QUIET)
+if(PkgConfig_FOUND)
+  pkg_check_modules(hiredis QUIET IMPORTED_TARGET hiredis)
+  pkg_check_modules(xxhash QUIET IMPORTED_TARGET libxxhash)
+endif()
+foreach(sluice_limiter_needed IN ITEMS Threads::Threads OpenSSL::Crypto fmt::fmt yaml-cpp PkgConfig::hiredis PkgConfig::xxhash)
+  if(NOT TARGET ${sluice_limiter_needed})
+    list(APPEND sluice_limiter_missing ${sluice_limiter_needed})
+  endif()
+endforeach()
+unset(sluice_limiter_needed)

@@ -1,0 +1,72 @@
+#include "request/lookup.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "request/percent.h"
+
+namespace sluice::request {
+namespace {
+
+std::string cookie(std::vector<HeaderField> headers, std::string_view name) {
+  HttpRequest request;
+  request.headers = headers;
+  return std::string(find_cookie(request, name).value_or("-"));
+}
+
+std::string parameter(std::string_view target, std::string_view name) {
+  std::string value;
+  return find_parameter(target, name, value) ? value : "-";
+}
+
+TEST(Lookup, headers_in_any_case_the_first_of_several) {
+  const std::vector<HeaderField> headers{{"X-User", "1"}, {"x-user", "2"}, {"x-empty", ""}};
+  HttpRequest request;
+  request.headers = headers;
+  request.target = "/a?b";
+  EXPECT_EQ(find_header(request, "x-user").first, "1");
+  EXPECT_EQ(find_header(request, "x-user").count, 2U);
+  EXPECT_EQ(find_header(request, "x-empty").first, "");
+  EXPECT_FALSE(find_header(request, "x-use").first);
+  EXPECT_EQ(find_header(request, ":path").first, "/a?b");
+  EXPECT_FALSE(find_header(request, ":method").first);
+  EXPECT_FALSE(find_header(request, ":other").first);
+}
+
+TEST(Lookup, cookies) {
+  EXPECT_EQ(cookie({{"Cookie", "a=1; session=x=y ;b=2"}}, "session"), "x=y");
+  EXPECT_EQ(cookie({{"Cookie", "a=1"}, {"cookie", "session=\"q\""}}, "session"), "q");
+  EXPECT_EQ(cookie({{"Cookie", "session=1; session=2"}}, "session"), "1");
+  EXPECT_EQ(cookie({{"Cookie", "Session=1; xsession=2; session; =; ;;"}}, "session"), "-");
+  EXPECT_EQ(cookie({{"Cookie", "session="}}, "session"), "");
+  EXPECT_EQ(cookie({{"Cookie", std::string(65'536, ';')}}, "session"), "-");
+}
+
+TEST(Lookup, parameters_of_the_query) {
+  EXPECT_EQ(parameter("/a?x=1&key=v%20w+z&key=2", "key"), "v w z");
+  EXPECT_EQ(parameter("/a?%6bey=1", "key"), "1");
+  EXPECT_EQ(parameter("/a?key", "key"), "");
+  EXPECT_EQ(parameter("/a?KEY=1&xkey=2#&key=3", "key"), "-");
+  EXPECT_EQ(parameter("/a?key=%zz%4", "key"), "%zz%4");
+  EXPECT_EQ(parameter("/key=1", "key"), "-");
+}
+
+TEST(Percent, equivalent_texts_become_equal) {
+  const auto normal = [](std::string_view text) {
+    std::string out;
+    append_normal(text, out);
+    return out;
+  };
+  EXPECT_EQ(normal("/%61rticles/%7e"), "/articles/~");
+  EXPECT_EQ(normal("%2f%2F"), "%2F%2F");
+  EXPECT_EQ(normal("%c3%BC"), "%C3%BC");
+  EXPECT_EQ(normal("%"), "%");
+  EXPECT_EQ(normal("%4"), "%4");
+  EXPECT_EQ(normal("%%34"), "%4");
+}
+
+}  // namespace
+}  // namespace sluice::request

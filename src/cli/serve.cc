@@ -51,7 +51,11 @@ std::string shown(const config::Setting& setting, std::span<const std::string> v
   std::string text;
   for (const std::string& value : values) {
     if (!text.empty()) text += ", ";
-    text += setting.has_secret ? config::without_password(value) : value;
+    if (setting.is_secret && !value.empty()) {
+      text += "***";
+    } else {
+      text += setting.has_secret ? config::without_password(value) : value;
+    }
   }
   return setting.is_list ? "[" + text + "]" : text;
 }

@@ -16,6 +16,9 @@
 
 namespace sluice::config {
 
+/// Do sentinels speak TLS?
+enum class SentinelTls : std::uint8_t { same, on, off };
+
 struct Settings {
   Address listen_grpc;
   Address listen_http;
@@ -23,6 +26,28 @@ struct Settings {
   std::vector<std::string> listen_proxy_protocol;  ///< names of listeners behind balancers that speak it
   std::vector<std::string> policy;                 ///< files and directories
   std::string redis_url;                           ///< empty: the state is in memory
+  std::string redis_master;
+  std::string redis_username;
+  std::string redis_password;
+  std::string redis_password_file;
+  std::string redis_tls_ca;
+  std::string redis_tls_cert;
+  std::string redis_tls_key;
+  std::string redis_tls_server_name;
+  bool redis_tls_verify = true;
+  std::string redis_sentinel_username;
+  std::string redis_sentinel_password;
+  std::string redis_sentinel_password_file;
+  SentinelTls redis_sentinel_tls = SentinelTls::same;
+  std::string redis_sentinel_tls_ca;
+  std::string redis_sentinel_tls_cert;
+  std::string redis_sentinel_tls_key;
+  std::string redis_sentinel_tls_server_name;
+  bool redis_sentinel_tls_verify = true;
+  std::uint64_t redis_cluster_groups = 0;  ///< 0: off
+  bool redis_proxy = false;
+  std::uint64_t redis_wait_replicas = 0;  ///< 0: none
+  std::chrono::nanoseconds redis_wait_timeout{};
   std::chrono::nanoseconds redis_timeout{};
   std::string redis_prefix;
   std::uint64_t redis_failures = 0;
@@ -60,6 +85,7 @@ struct Setting {
   bool is_list = false;       ///< a sequence in the file, comma-separated in the environment, a repeatable flag
   bool is_path = false;       ///< from the file: relative to the file's folder
   bool has_secret = false;    ///< a URL that may hold a password
+  bool is_secret = false;     ///< never shown
   /// Stores values (one, unless is_list) or says what is wrong with them.
   std::optional<Error> (*set)(Settings& settings, std::span<const std::string> values) = nullptr;
 };

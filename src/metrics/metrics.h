@@ -33,11 +33,11 @@ enum class Counter : std::uint8_t {
   store_timeouts,
   store_cached_denials,
   store_evicted_keys,  ///< by the server, whosever they are
-  store_splits,       ///< requests that took several steps, as their keys lie apart
-  store_give_backs,   ///< charges of such that were given back
-  store_losses,       ///< charges of such that could not be given back
-  store_redirects,    ///< calls that a cluster has sent elsewhere
-  store_unconfirmed,  ///< calls that too few replicas had in time
+  store_splits,        ///< requests that took several steps, as their keys lie apart
+  store_give_backs,    ///< charges of such that were given back
+  store_losses,        ///< charges of such that could not be given back
+  store_redirects,     ///< calls that a cluster has sent elsewhere
+  store_unconfirmed,   ///< calls that too few replicas had in time
   fallback_local,
   fallback_allow,
   fallback_deny,

@@ -22,11 +22,11 @@
 #include "front/grpc/grpc_session.h"
 #include "front/http/http_session.h"
 #include "policy/policy.h"
+#include "server/redis_options.h"
 #include "store/denial_cache.h"
 #include "store/fallback_store.h"
 #include "store/redis/exactness.h"
 #include "store/redis/redis_store.h"
-#include "store/redis/url.h"
 
 namespace sluice::server {
 namespace {
@@ -84,8 +84,8 @@ Server::~Server() = default;
 std::vector<std::string> Server::prepare() {
   std::vector<std::string> problems = load_policy();
   if (!settings_.redis_url.empty()) {
-    if (const auto endpoint = store::redis::parse_url(settings_.redis_url); !endpoint) {
-      problems.push_back("store.redis.url: " + endpoint.error().message);
+    if (const auto error = store::redis::check_options(redis_options(settings_))) {
+      problems.push_back("store.redis: " + error->message);
     }
   }
   if (!problems.empty()) return problems;
@@ -184,19 +184,14 @@ void Server::start_workers() {
 
 std::string Server::store_name() const {
   if (settings_.redis_url.empty()) return "memory";
-  const auto endpoint = store::redis::parse_url(settings_.redis_url);
-  return endpoint ? "Redis " + endpoint->to_text() : "Redis";
+  const store::redis::RedisOptions options = redis_options(settings_);
+  const auto resolved = store::redis::resolve_target(options.url, options.access);
+  return resolved ? "Redis " + resolved->target.to_text() : "Redis";
 }
 
 std::shared_ptr<store::Store> Server::make_store(Worker& worker) {
   if (settings_.redis_url.empty()) return memory_;
-  store::redis::RedisOptions options{.url = settings_.redis_url,
-                                     .prefix = settings_.redis_prefix,
-                                     .timeout = settings_.redis_timeout,
-                                     .failures = static_cast<unsigned>(settings_.redis_failures),
-                                     .probe_interval = settings_.redis_probe_interval,
-                                     .connection_max_age = settings_.redis_connection_max_age};
-  if (settings_.redis_literal_script) options.script_style = store::redis::ScriptStyle::literal;
+  store::redis::RedisOptions options = redis_options(settings_);
   // The workers are made one after the other, by one thread.
   if (redis_nodes_ == nullptr) redis_nodes_ = store::redis::make_nodes(options);
   options.nodes = redis_nodes_;

@@ -23,7 +23,7 @@
 #include "sluice/clock.h"
 #include "store/denial_table.h"
 #include "store/memory/memory_store.h"
-#include "store/redis/node.h"
+#include "store/redis/nodes.h"
 #include "store/store.h"
 #include "store/store_health.h"
 
@@ -79,7 +79,7 @@ class Server {
   std::shared_ptr<store::MemoryStore> memory_;
   store::StoreHealth store_health_;
   store::DenialEpochs denial_epochs_;
-  std::shared_ptr<store::redis::Node> redis_node_;  ///< of all workers; null: no Redis
+  std::shared_ptr<store::redis::Nodes> redis_nodes_;  ///< of all workers; null: no Redis
   http::HttpContext service_context_;
   http::HttpContext admin_context_;
   front::GrpcOptions grpc_options_;

@@ -205,10 +205,10 @@ class Client final : public Machine, private Connection::Owner {
   Jitter jitter_;
 
   const std::shared_ptr<CallPool> calls_;
-  std::deque<Call*> waiting_;    ///< not sent; of each group only the last may be open
-  std::vector<Held> held_;       ///< not to be sent yet
-  std::vector<Call*> unconfirmed_;  ///< answered, but replicas have yet to confirm
-  std::vector<Pending> pending_;    ///< a heap of those with checks, the earliest deadline first
+  std::deque<Call*> waiting_;                            ///< not sent; of each group only the last may be open
+  std::vector<Held> held_;                               ///< not to be sent yet
+  std::vector<Call*> unconfirmed_;                       ///< answered, but replicas have yet to confirm
+  std::vector<Pending> pending_;                         ///< a heap of those with checks, the earliest deadline first
   boost::unordered_flat_map<std::uint64_t, Open> open_;  ///< by group; entries may be stale
   std::vector<std::size_t> volleys_;                     ///< of each the calls that are on their way
   std::size_t volleys_in_flight_ = 0;
@@ -221,9 +221,9 @@ class Client final : public Machine, private Connection::Owner {
   std::int64_t renew_at_ = kNoWakeup;       ///< the connection's greatest age
   std::int64_t role_at_ = 0;                ///< its role is to be asked again
   std::uint64_t link_serial_ = 0;
-  std::int64_t look_at_ = kNoWakeup;        ///< for evictions
-  std::optional<std::uint64_t> evicted_;    ///< as the server told last on this connection
-  std::int64_t progress_at_ = 0;            ///< an answer came, or the first call without one left
+  std::int64_t look_at_ = kNoWakeup;      ///< for evictions
+  std::optional<std::uint64_t> evicted_;  ///< as the server told last on this connection
+  std::int64_t progress_at_ = 0;          ///< an answer came, or the first call without one left
   std::int64_t backoff_ = 0;
   bool is_counted_ = false;  ///< by the node as a link
   bool probing_ = false;     ///< this client was chosen to try the server

@@ -17,10 +17,10 @@ namespace sluice::store::redis {
 /// How a connection begins. What it says when it begins counts, so a password may change in between.
 struct Hello {
   std::string user;
-  std::string password;      ///< empty: no AUTH
-  int database = 0;          ///< 0: no SELECT
-  bool load_script = true;   ///< false: the first call brings the script's text
-  bool wants_master = false; ///< asks for the server's role, and refuses any but a master
+  std::string password;       ///< empty: no AUTH
+  int database = 0;           ///< 0: no SELECT
+  bool load_script = true;    ///< false: the first call brings the script's text
+  bool wants_master = false;  ///< asks for the server's role, and refuses any but a master
 };
 
 /// Not thread-safe. Owner's functions may call send().
@@ -44,8 +44,7 @@ class Connection {
   };
 
   /// All must outlive the connection.
-  Connection(const Hello& hello, const Script& script, Owner& owner)
-      : hello_(hello), script_(script), owner_(owner) {}
+  Connection(const Hello& hello, const Script& script, Owner& owner) : hello_(hello), script_(script), owner_(owner) {}
 
   /// A transport is up: forgets everything of the last one and greets.
   void open();

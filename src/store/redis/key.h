@@ -13,6 +13,7 @@ namespace sluice::store::redis {
 /// What names depend on beside the key. A view: the prefix must outlive it.
 struct KeyNaming {
   constexpr KeyNaming(const char* text) : prefix(text) {}  // NOLINT(google-explicit-constructor): a prefix is one
+  KeyNaming(const std::string& text) : prefix(text) {}     // NOLINT(google-explicit-constructor): as above
   constexpr KeyNaming(std::string_view text, std::uint32_t many = 0)  // NOLINT(google-explicit-constructor): as above
       : prefix(text), groups(many) {}
 
@@ -22,8 +23,8 @@ struct KeyNaming {
 
 /// Appends "<prefix>{<first value>}<identity><rest>": the first value of `key` (see Charge::key) is the hash tag, so
 /// all limits on one user share a slot of a cluster; `rest` is the key from its first '|' on. With groups:
-/// "<prefix>{<group>}<first value>}<identity><rest>". Distinct (identity, key) give distinct names, as no identity holds
-/// a brace or '|' and no key a brace.
+/// "<prefix>{<group>}<first value>}<identity><rest>". Distinct (identity, key) give distinct names, as no identity
+/// holds a brace or '|' and no key a brace.
 inline void append_redis_key(std::string& out, const KeyNaming& naming, std::string_view identity,
                              std::string_view key) {
   const std::size_t bar = key.find('|');

@@ -93,8 +93,7 @@ class RedisStore::GiveBack final : public Step {
 };
 
 std::shared_ptr<Nodes> make_nodes(const RedisOptions& options) {
-  return std::make_shared<Nodes>(
-      Node::Options{.failures = options.failures, .probe_interval = options.probe_interval});
+  return std::make_shared<Nodes>(Node::Options{.failures = options.failures, .probe_interval = options.probe_interval});
 }
 
 std::optional<Error> check_options(const RedisOptions& options) {
@@ -107,12 +106,12 @@ std::optional<Error> check_options(const RedisOptions& options) {
 
 Result<std::unique_ptr<RedisStore>> RedisStore::create(boost::asio::io_context& io, const RedisOptions& options,
                                                        metrics::Shard& metrics) {
-  auto resolved = resolve_target(options);
+  auto resolved = resolve_target(options.url, options.access);
   if (!resolved) return resolved.error();
   if (auto error = check_numbers(options, resolved->target)) return *std::move(error);
   std::unique_ptr<Tls> tls;
   if (resolved->target.tls) {
-    auto made = Tls::create(options.tls);
+    auto made = Tls::create(options.access.tls);
     if (!made) return made.error();
     tls = *std::move(made);
   }
@@ -125,8 +124,8 @@ Result<std::unique_ptr<RedisStore>> RedisStore::create(boost::asio::io_context& 
   for (const CredentialOptions& credentials : {resolved->credentials, resolved->sentinel_credentials}) {
     if (auto error = Credentials(credentials).refresh()) return Error{"Redis password: " + error->message};
   }
-  return std::unique_ptr<RedisStore>(new RedisStore(io, options, *std::move(resolved), std::move(tls),
-                                                    std::move(sentinel_tls), metrics));
+  return std::unique_ptr<RedisStore>(
+      new RedisStore(io, options, *std::move(resolved), std::move(tls), std::move(sentinel_tls), metrics));
 }
 
 RedisStore::RedisStore(boost::asio::io_context& io, const RedisOptions& options, Resolved resolved,
@@ -229,8 +228,8 @@ Progress RedisStore::submit(Check& check, Time now) {
   const bool is_apart = find_groups(check);
   if (is_apart) return submit_split(check, now, steady_now);
   const std::uint64_t group = groups_.empty() ? 0 : groups_.front();
-  check.failure = submit_to(pick(group), check, scratch_, now, group, steady_now,
-                            steady_now + options_.timeout.count());
+  check.failure =
+      submit_to(pick(group), check, scratch_, now, group, steady_now, steady_now + options_.timeout.count());
   // An open breaker does not ask the store: the check is counted only as what `on_store_failure` made of it.
   if (check.failure == Failure::circuit_open) return Progress::answered;
   metrics_.add(metrics::Counter::store_checks);
@@ -274,10 +273,12 @@ Link* RedisStore::pick(std::uint64_t group) const {
       topology_ == Topology::cluster ? route_[static_cast<std::size_t>(group - 1)] : servers_.front().get();
   if (server == nullptr) return nullptr;
   if (server->links.size() == 1) return server->links.front().get();
-  return std::ranges::min_element(server->links, {}, [](const auto& link) {
-           // One that is not connected comes last.
-           return link->client().load() + (link->client().is_up() ? 0U : 1'000'000U);
-         })->get();
+  return std::ranges::min_element(server->links, {},
+                                  [](const auto& link) {
+                                    // One that is not connected comes last.
+                                    return link->client().load() + (link->client().is_up() ? 0U : 1'000'000U);
+                                  })
+      ->get();
 }
 
 void RedisStore::cancel(Check& check) {
@@ -388,7 +389,7 @@ void RedisStore::done(Check& check, Failure failure, std::int64_t at) {
   check.failure = failure;
   const bool is_step = splits_.size() > free_splits_.size() || give_backs_.size() > free_give_backs_.size();
   if (Step* const step = is_step ? dynamic_cast<Step*>(&check) : nullptr) {
-    step->answered_at = at;
+    step->answered_at = at * 1'000;
   } else {
     count(failure);
   }

@@ -26,8 +26,8 @@
 
 namespace sluice::store::redis {
 
-/// Where Redis is stands in TargetOptions.
-struct RedisOptions : TargetOptions {
+struct RedisOptions {
+  std::string url = "redis://127.0.0.1:6379";                        ///< see parse_url
   std::string prefix = "sluice:";                                    ///< of all keys; without braces
   std::chrono::nanoseconds timeout = std::chrono::milliseconds(20);  ///< from 1 ms: of a check, the network included
   unsigned failures = 5;  ///< in a row, until a server is not asked any more (1 …)
@@ -41,8 +41,9 @@ struct RedisOptions : TargetOptions {
   std::uint32_t cluster_groups = 0;
   /// The server is a proxy before several: a call has keys of one hash tag, and only EVALSHA and EVAL are sent.
   bool proxy = false;
-  unsigned wait_replicas = 0;                     ///< that must have a charge before it is answered; 0: none
-  std::chrono::milliseconds wait_timeout{10};     ///< after which it is answered all the same
+  unsigned wait_replicas = 0;                  ///< that must have a charge before it is answered; 0: none
+  std::chrono::milliseconds wait_timeout{10};  ///< after which it is answered all the same
+  Access access{};  // NOLINT(readability-redundant-member-init): gcc warns of initializers without it
   /// What the stores of all io threads know of the servers; null: this one alone has it.
   std::shared_ptr<Nodes> nodes{};  // NOLINT(readability-redundant-member-init): gcc warns of initializers without it
 };

@@ -54,10 +54,10 @@ void Session::connect() {
   machine_->begin_connect(now());
   close_wire();
   // The answer may come within this call or much later.
-  locator_.locate([self = shared_from_this(), attempt = attempt_](const std::optional<Address>& address,
-                                                                  std::string_view why) {
-    if (self->machine_ != nullptr && attempt == self->attempt_) self->open_wire(address, why);
-  });
+  locator_.locate(
+      [self = shared_from_this(), attempt = attempt_](const std::optional<Address>& address, std::string_view why) {
+        if (self->machine_ != nullptr && attempt == self->attempt_) self->open_wire(address, why);
+      });
 }
 
 void Session::open_wire(const std::optional<Address>& address, std::string_view why) {

@@ -1,11 +1,14 @@
 #include "store/redis/split_check.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include "store/admission.h"
 
 namespace sluice::store::redis {
+
+namespace {
+const Verb kPeek = Verb::peek();
+}  // namespace
 
 SplitCheck::Part& SplitCheck::part_of(std::uint64_t group) {
   for (std::size_t i = 0; i < used_; ++i) {
@@ -19,7 +22,7 @@ SplitCheck::Part& SplitCheck::part_of(std::uint64_t group) {
   part.places_.clear();
   part.state_ = Part::State::fresh;
   part.is_leaky_ = false;
-  part.only_asks_ = false;
+  part.verb = is_peek_ ? &kPeek : nullptr;
   part.failure = Failure::none;
   part.admitted = false;
   return part;
@@ -28,6 +31,7 @@ SplitCheck::Part& SplitCheck::part_of(std::uint64_t group) {
 void SplitCheck::start(Check& outer, Limits limits, const std::vector<std::uint64_t>& groups, Time caller,
                        std::int64_t deadline) {
   outer_ = &outer;
+  is_peek_ = outer.verb != nullptr;
   charges_.assign(outer.charges.begin(), outer.charges.end());
   caller_ = caller;
   deadline_ = deadline;
@@ -39,7 +43,8 @@ void SplitCheck::start(Check& outer, Limits limits, const std::vector<std::uint6
     Charge charge = charges_[i];
     // Whether quotas deny can only be told of all together; until then each is taken where it fits.
     if (charge.enforcement == Enforcement::quota) charge.enforcement = Enforcement::shadow;
-    if (charge.limit->numbers.algorithm == Algorithm::leaky_bucket && charge.cost > 0) part.is_leaky_ = true;
+    const bool is_leaky = charge.limit->numbers.algorithm == Algorithm::leaky_bucket && charge.cost > 0;
+    if (is_leaky && !is_peek_) part.is_leaky_ = true;
     part.own_charges.push_back(charge);
     part.limits.push_back(limits[i]);
   }
@@ -102,15 +107,12 @@ bool SplitCheck::is_refused() const {
   });
 }
 
-// The next of the steps that come one after the other; if the request is refused already, it only asks for figures.
+// The next of the steps that come one after the other; if the request is refused already, it only looks.
 void SplitCheck::advance() {
   for (std::size_t i = 0; i < used_; ++i) {
     Part& part = *parts_[i];
     if (part.state_ != Part::State::fresh) continue;
-    if (is_refused()) {
-      part.only_asks_ = true;
-      for (Charge& charge : part.own_charges) charge.cost = 0;
-    }
+    if (is_refused()) part.verb = &kPeek;
     submitting_ = true;
     submit(part);
     submitting_ = false;
@@ -144,7 +146,7 @@ void SplitCheck::undo() {
   for (std::size_t i = 0; i < used_; ++i) {
     Part& part = *parts_[i];
     if (part.failure != Failure::none) continue;
-    for (std::size_t k = 0; part.admitted && k < part.own_charges.size(); ++k) {
+    for (std::size_t k = 0; part.admitted && part.verb == nullptr && k < part.own_charges.size(); ++k) {
       const bool is_taken = part.own_decisions_[k].allowed && part.own_charges[k].cost > 0;
       if (is_taken) owner_.give_back(part, k, part.own_leases_[k]);
     }
@@ -161,19 +163,6 @@ void SplitCheck::tell(Part& part, bool untaken) {
     decision = untaken ? part.own_untaken_[k] : part.own_decisions_[k];
     decision.which = place;
     leases_[place] = part.own_leases_[k];
-    const std::uint64_t cost = charges_[place].cost;
-    if (!part.only_asks_ || cost <= decision.remaining) continue;
-    // A leaky bucket that was only asked: free slots are known, and when more come is, but for a part of a slot.
-    decision.allowed = false;
-    const Limit& numbers = charges_[place].limit->numbers;
-    if (cost > decision.limit) {
-      decision.retry_after = Wait::never();
-    } else {
-      constexpr std::int64_t longest = std::chrono::nanoseconds(std::chrono::hours(24) * 36'600).count();
-      const std::int64_t slot = (numbers.period.count() - 1) / static_cast<std::int64_t>(numbers.rate) + 1;
-      const auto slots = static_cast<std::int64_t>(cost - decision.remaining);
-      decision.retry_after = Wait(std::chrono::nanoseconds(slots > longest / slot ? longest : slots * slot));
-    }
   }
 }
 

@@ -15,7 +15,7 @@ namespace sluice::store::redis {
 /// A check of the store's own.
 class Step : public Check {
  public:
-  std::int64_t answered_at = 0;  ///< the server's time, µs; set before complete()
+  std::int64_t answered_at = 0;  ///< the server's time, ns since 1970 UTC; set before complete()
 
  protected:
   Step() = default;
@@ -49,7 +49,6 @@ class SplitCheck {
     std::vector<std::uint64_t> own_leases_;
     State state_ = State::fresh;
     bool is_leaky_ = false;
-    bool only_asks_ = false;
     SplitCheck& whole_;
   };
 
@@ -68,7 +67,7 @@ class SplitCheck {
 
   explicit SplitCheck(Owner& owner) : owner_(owner) {}
 
-  /// `groups`: of each charge. `outer` must stay until split_done(), or until it is withdrawn.
+  /// A check or a peek. `groups`: of each charge. `outer` must stay until split_done(), or until it is withdrawn.
   void start(Check& outer, Limits limits, const std::vector<std::uint64_t>& groups, Time caller, std::int64_t deadline);
   /// The caller has gone: what was asked for is seen through all the same.
   void withdraw();
@@ -102,6 +101,7 @@ class SplitCheck {
   std::vector<std::uint64_t> leases_;
   std::deque<CountedLimit> kept_limits_;  ///< of a request whose caller has gone
   std::deque<std::string> kept_keys_;
+  bool is_peek_ = false;
   Time caller_;
   std::int64_t deadline_ = 0;
   std::vector<std::unique_ptr<Part>> parts_;  ///< more than are used may be there

@@ -12,8 +12,8 @@ bool names_any(const TlsFiles& files) {
 
 }  // namespace
 
-Result<Resolved> resolve_target(const TargetOptions& options) {
-  auto target = parse_url(options.url, options.master);
+Result<Resolved> resolve_target(std::string_view url, const Access& options) {
+  auto target = parse_url(url, options.master);
   if (!target) return target.error();
   if (!options.password.empty() && !options.password_file.empty()) {
     return Error{"Redis password: give the password or the file that holds it, not both"};
@@ -36,7 +36,7 @@ Result<Resolved> resolve_target(const TargetOptions& options) {
   const bool is_sentinel = target->topology == Topology::sentinel;
   const bool of_sentinel = !options.sentinel_user.empty() || !options.sentinel_password.empty() ||
                            !options.sentinel_password_file.empty() || names_any(options.sentinel_tls_files) ||
-                           options.sentinel_tls != TargetOptions::SentinelTls::same;
+                           options.sentinel_tls != Access::SentinelTls::same;
   if (of_sentinel && !is_sentinel) return Error{"Redis sentinel: the URL names no sentinels"};
   if (!options.sentinel_user.empty() && options.sentinel_password.empty() && options.sentinel_password_file.empty()) {
     return Error{"Redis sentinel's user: a user needs a password"};
@@ -48,9 +48,9 @@ Result<Resolved> resolve_target(const TargetOptions& options) {
   resolved.sentinel_credentials = {.user = options.sentinel_user,
                                    .password = options.sentinel_password,
                                    .password_file = options.sentinel_password_file};
-  resolved.sentinel_over_tls = is_sentinel && (options.sentinel_tls == TargetOptions::SentinelTls::same
+  resolved.sentinel_over_tls = is_sentinel && (options.sentinel_tls == Access::SentinelTls::same
                                                    ? target->tls
-                                                   : options.sentinel_tls == TargetOptions::SentinelTls::on);
+                                                   : options.sentinel_tls == Access::SentinelTls::on);
   if (!resolved.sentinel_over_tls && names_any(options.sentinel_tls_files)) {
     return Error{"Redis sentinel's TLS: it is off, but files or names for it are given"};
   }

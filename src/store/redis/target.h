@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "base/result.h"
 #include "store/redis/credentials.h"
@@ -11,9 +12,8 @@
 namespace sluice::store::redis {
 
 /// What stands beside the URL. Empty: what the URL says.
-struct TargetOptions {
-  std::string url = "redis://127.0.0.1:6379";  ///< see parse_url
-  std::string master;                          ///< name of a master: the addresses are sentinels
+struct Access {
+  std::string master;  ///< name of a master: the addresses are sentinels
   std::string user;
   std::string password;
   std::string password_file;  ///< in the place of a password
@@ -36,6 +36,6 @@ struct Resolved {
 };
 
 /// Fails when options contradict each other or the URL is wrong; files are not looked at.
-[[nodiscard]] Result<Resolved> resolve_target(const TargetOptions& options);
+[[nodiscard]] Result<Resolved> resolve_target(std::string_view url, const Access& options);
 
 }  // namespace sluice::store::redis

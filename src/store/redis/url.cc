@@ -225,7 +225,8 @@ Result<Target> parse_url(std::string_view url, std::string_view master) {
     return parse_tcp(url.substr(scheme.name.size()), std::move(target));
   }
   return Error{
-      "Redis URL: must begin with redis://, rediss://, redis-sentinel://, redis+cluster:// or unix:// (rediss… for TLS)"};
+      "Redis URL: must begin with redis://, rediss://, redis-sentinel://, redis+cluster:// or unix:// (rediss… for "
+      "TLS)"};
 }
 
 }  // namespace sluice::store::redis

@@ -25,7 +25,7 @@ std::string told(std::string_view evicted) {
 
 class EvictionTest : public ::testing::Test, protected Client::Owner {
  protected:
-  void done(Check& /*check*/, Failure /*failure*/) override {}
+  void done(Check& /*check*/, Failure /*failure*/, std::int64_t /*at*/) override {}
   void bad_key(Failure /*failure*/, std::string_view /*words*/) override {}
   void call_sent() override {}
   void keys_evicted(std::uint64_t keys) override { evicted_.push_back(keys); }
@@ -45,11 +45,11 @@ class EvictionTest : public ::testing::Test, protected Client::Owner {
   }
 
   const Script script_{"return 1", "e0e1f9fabfc9d4800c877a703b823ac0578ff8db"};
-  const Endpoint endpoint_ = *parse_url("redis://h");
+  const Hello hello_;
   std::int64_t now_ = 1'000'000'000'000;
   std::vector<std::uint64_t> evicted_;
   Node node_{{}, [](bool, Failure, std::string_view) {}};
-  Client client_{endpoint_, script_, {.eviction_interval = 10s}, node_, *this};
+  Client client_{hello_, script_, {.eviction_interval = 10s}, node_, *this};
 };
 
 TEST_F(EvictionTest, TellsWhatCameSinceTheLastLook) {
@@ -72,7 +72,7 @@ TEST_F(EvictionTest, TellsWhatCameSinceTheLastLook) {
 }
 
 TEST_F(EvictionTest, OneClientOfANodeLooksAndAnotherTakesOver) {
-  Client second(endpoint_, script_, {.eviction_interval = 10s}, node_, *this);
+  Client second(hello_, script_, {.eviction_interval = 10s}, node_, *this);
   log_in(client_);
   log_in(second);
   EXPECT_EQ(take_output(client_), kQuestion);
@@ -90,7 +90,7 @@ TEST_F(EvictionTest, AServerThatDoesNotTellIsNotAskedAgain) {
   for (const std::string& reply :
        {std::string("-NOPERM this user has no permissions to run the 'info' command\r\n"), testing::bulk("# Stats\r\n"),
         std::string(":1\r\n"), testing::bulk("\r\nevicted_keys:x\r\n")}) {
-    Client client(endpoint_, script_, {.eviction_interval = 10s}, node_, *this);
+    Client client(hello_, script_, {.eviction_interval = 10s}, node_, *this);
     log_in(client);
     ASSERT_EQ(take_output(client), kQuestion);
     client.received(reply, now_);
@@ -111,7 +111,7 @@ TEST_F(EvictionTest, ASilentServerIsGivenUp) {
 }
 
 TEST_F(EvictionTest, NobodyLooksUnlessTold) {
-  Client quiet(endpoint_, script_, {}, node_, *this);
+  Client quiet(hello_, script_, {}, node_, *this);
   log_in(quiet);
   EXPECT_EQ(take_output(quiet), "");
   EXPECT_EQ(quiet.next_wakeup(), Client::kNoWakeup);

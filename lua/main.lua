@@ -21,8 +21,6 @@ local redis, byte, sub, pack, unpack = redis, string.byte, string.sub, struct.pa
 local exact = 9007199254740992     -- 2^53
 local longest = 3162240000000000   -- 36 600 days in µs: no wait is longer
 local most_tokens = 1000000000000000
-local foreign = { err = 'FOREIGN a value that is not a state of this limit' }
-local trims = 256 -- members of sorted sets that this call may still remove because their time is over
 
 -- floor(a * b / m) and the remainder, for 0 <= a < m < 2^45 and b < 2^50: a long division, seven bits of b a step.
 local function multiply_divide(a, b, m)
@@ -53,6 +51,8 @@ if verb == 7 then
   --@ token_bucket each_once
 end
 
+local foreign = { err = 'FOREIGN a value that is not a state of this limit' }
+local trims = 256 -- members of sorted sets that this call may still remove because their time is over
 -- By key. free: tokens that fit now, absent when the key cannot be used. at: the time that the state is answered as,
 -- absent: now. taken: tokens taken by this call; 0 when the state is to be written all the same. kept: until when the key
 -- exists without a new expiry, absent: unknown. More: the algorithms.

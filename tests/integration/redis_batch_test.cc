@@ -91,6 +91,20 @@ class RedisBatch : public ::testing::Test {
     return asked;
   }
 
+  // One charge of one cost each, on as many keys of one bucket: what the script has a short way for.
+  std::vector<Asked> each_once() {
+    constexpr std::uint64_t costs[] = {1, 1, 2, 7, 30, 254};
+    const std::uint64_t cost = costs[pick(std::size(costs))];
+    const std::size_t limit = pick(2);
+    std::vector<Asked> requests(1 + pick(6));
+    const std::size_t first = pick(3);
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      requests[i].keys.push_back({limit, "k" + std::to_string(first + i)});
+      requests[i].charges.push_back({.limit = limits_[limit].get(), .key = requests[i].keys[0].name, .cost = cost});
+    }
+    return requests;
+  }
+
   model::Subject& subject(const Key& key) {
     auto& one = subjects_[key];
     if (one == nullptr) one = model::make_subject(limits_[key.limit]->numbers, algorithm::Tick::microsecond);
@@ -107,7 +121,7 @@ class RedisBatch : public ::testing::Test {
           if (limits_[i].get() == charge.limit) limits.push_back(compiled_[i]);
         }
       }
-      ASSERT_TRUE(batch.add(*check, limits, "sluice" + std::to_string(style) + ":", Time{}, 0));
+      ASSERT_TRUE(batch.add(*check, limits, std::string_view(prefixes_[style]), Time{}, 0));
     }
     batch.prepare();
     std::string command;
@@ -123,6 +137,7 @@ class RedisBatch : public ::testing::Test {
 
   RedisServer server_;
   std::vector<store::redis::Script> scripts_;
+  const std::vector<std::string> prefixes_{"sluice0:", "sluice1:"};
   std::vector<std::unique_ptr<CountedLimit>> limits_;
   std::vector<std::shared_ptr<const RedisLimit>> compiled_;
   std::map<Key, std::unique_ptr<model::Subject>> subjects_;
@@ -142,6 +157,7 @@ TEST_F(RedisBatch, SameAnswersAsOneByOneInProcess) {
     now += steps[pick(std::size(steps))];
     std::vector<Asked> requests(1 + pick(pick(2) == 0 ? 4 : 30));
     for (Asked& one : requests) one = random_request();
+    if (pick(3) == 0) requests = each_once();
     std::vector<std::vector<std::unique_ptr<HeldCheck>>> checks(scripts_.size());
     for (std::size_t style = 0; style < scripts_.size(); ++style) {
       for (const Asked& one : requests) checks[style].push_back(std::make_unique<HeldCheck>(one.charges));
@@ -194,7 +210,7 @@ TEST_F(RedisBatch, AForeignValueFailsOnlyWhoAsksForIt) {
       {"ZADD", "?", "1", "x"},
       {"SET", "?", ""},
       {"ZADD", "?", "-1", "x"},
-      {"SET", "?", std::string(40, 'x')},
+      {"SET", "?", std::string(47, 'x')},
       {"SADD", "?", "x"},
       {"SET", "?", std::string(31, 'x')},
       {"SET", "?", std::string(38, '\x01')},
@@ -225,7 +241,7 @@ TEST_F(RedisBatch, AForeignValueFailsOnlyWhoAsksForIt) {
                                : charge.limit == other.limit ? compiled_[5]
                                                              : compiled_[limit]);
           }
-          ASSERT_TRUE(batch.add(*check, compiled, "sluice" + std::to_string(style) + ":", Time{}, 0));
+          ASSERT_TRUE(batch.add(*check, compiled, std::string_view(prefixes_[style]), Time{}, 0));
         }
         batch.prepare();
         std::string text;
@@ -252,6 +268,27 @@ TEST_F(RedisBatch, AForeignValueFailsOnlyWhoAsksForIt) {
         const auto after = server_.command({"DUMP", name});
         EXPECT_EQ(store::redis::text_of(*after), store::redis::text_of(*before));
       }
+    }
+  }
+}
+
+// The same in the short form of a call.
+TEST_F(RedisBatch, AForeignValueAmongKeysOfOneLimit) {
+  for (const std::string& value :
+       std::vector{std::string("hello"), std::string(47, 'x'), std::string("\x01t") + std::string(45, 'x')}) {
+    for (std::size_t style = 0; style < scripts_.size(); ++style) {
+      server_.command({"FLUSHALL"});
+      const std::string name = "sluice" + std::to_string(style) + ":{b}" + limits_[0]->identity;
+      server_.command({"SET", name, value});
+      std::vector<std::unique_ptr<HeldCheck>> checks;
+      for (const char* key : {"a", "b", "c"}) {
+        checks.push_back(std::make_unique<HeldCheck>(std::vector{Charge{.limit = limits_[0].get(), .key = key}}));
+      }
+      ask(style, checks, 1'767'225'600'000'000);
+      EXPECT_EQ(checks[0]->decisions[0].remaining, 29U);
+      EXPECT_FALSE(checks[1]->admitted);
+      EXPECT_EQ(checks[2]->decisions[0].remaining, 29U);
+      EXPECT_EQ(store::redis::text_of(*server_.command({"GET", name})), value);
     }
   }
 }

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <memory>
+#include <vector>
 
 #include "store/redis/key.h"
 #include "tests/unit/redis/redis_test_util.h"
@@ -43,6 +45,34 @@ TEST(CheckCall, Bytes) {
   const std::string request("\0\x01\0\x01\0\x01\0\x06\x02", 9);
   EXPECT_EQ(call, testing::bulk("1") + testing::bulk("sluice:{42}shop/user;tb") + testing::bulk(request) +
                       testing::bulk(bucket_state(30, 1, 100'000, 30, 0, 0).substr(0, 20)));
+}
+
+// Equal charges of distinct keys of one token bucket are told by their cost alone.
+TEST(CheckCall, TheShortForm) {
+  const CountedLimit limit = bucket(10, 30);
+  const std::shared_ptr<const RedisLimit> compiled = *RedisLimit::compile(limit.numbers);
+  const auto call_of = [&](const std::vector<store::Charge>& charges) {
+    std::vector<std::unique_ptr<TestCheck>> checks;
+    Batch batch;
+    for (const store::Charge& charge : charges) {
+      checks.push_back(std::make_unique<TestCheck>(std::vector{charge}));
+      EXPECT_TRUE(batch.add(*checks.back(), {&compiled, 1}, "sluice:", Time{}, 0));
+    }
+    return testing::call_of(batch);
+  };
+  const auto is_short = [&](const std::vector<store::Charge>& charges) {
+    return call_of(charges).find(std::string("$6\r\n\x07\x01\0", 7)) != std::string::npos;
+  };
+  EXPECT_NE(call_of({{.limit = &limit, .key = "a", .cost = 3}, {.limit = &limit, .key = "b", .cost = 3}})
+                .find(testing::bulk(std::string("\x07\x01\0\x02\0\x03", 6))),
+            std::string::npos);
+  EXPECT_TRUE(is_short({{.limit = &limit, .key = "a", .cost = 254}}));
+  EXPECT_FALSE(is_short({{.limit = &limit, .key = "a", .cost = 255}}));
+  EXPECT_FALSE(is_short({{.limit = &limit, .key = "a", .cost = 0}}));
+  EXPECT_FALSE(is_short({{.limit = &limit, .key = "a"}, {.limit = &limit, .key = "a"}}));
+  EXPECT_FALSE(is_short({{.limit = &limit, .key = "a"}, {.limit = &limit, .key = "b", .cost = 2}}));
+  EXPECT_FALSE(
+      is_short({{.limit = &limit, .key = "a"}, {.limit = &limit, .key = "b", .enforcement = Enforcement::shadow}}));
 }
 
 TEST(CheckCall, TheCostThatNeverFitsIsExact) {

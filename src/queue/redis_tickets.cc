@@ -154,8 +154,11 @@ std::string digest_of_script() {
 
 class RedisTickets final : public Tickets {
  public:
-  RedisTickets(store::redis::Endpoint server, RedisTicketsOptions options)
-      : server_(std::move(server)), options_(std::move(options)), thread_([this] { run(); }) {}
+  RedisTickets(store::redis::Target target, RedisTicketsOptions options)
+      : target_(std::move(target)),
+        server_(target_.nodes.front()),
+        options_(std::move(options)),
+        thread_([this] { run(); }) {}
 
   RedisTickets(const RedisTickets&) = delete;
   RedisTickets& operator=(const RedisTickets&) = delete;
@@ -316,13 +319,13 @@ class RedisTickets final : public Tickets {
       return false;
     }
     redisSetTimeout(context_.get(), timeout);
-    if (!server_.password.empty()) {
+    if (!target_.password.empty()) {
       Words words{"AUTH"};
-      if (!server_.user.empty()) words.push_back(server_.user);
-      words.push_back(server_.password);
+      if (!target_.user.empty()) words.push_back(target_.user);
+      words.push_back(target_.password);
       if (!greet(words)) return false;
     }
-    if (server_.database != 0 && !greet({"SELECT", std::to_string(server_.database)})) return false;
+    if (target_.database != 0 && !greet({"SELECT", std::to_string(target_.database)})) return false;
     if (!greet({"SCRIPT", "LOAD", std::string(kScript)})) return false;
     if (std::exchange(down_, false)) log::info("tickets: Redis answers again");
     return true;
@@ -343,7 +346,8 @@ class RedisTickets final : public Tickets {
     retry_at_ = Steady::now() + milliseconds(200);
   }
 
-  const store::redis::Endpoint server_;
+  const store::redis::Target target_;
+  const store::redis::Address server_;
   const RedisTicketsOptions options_;
   const std::string script_ = digest_of_script();
   std::mutex mutex_;
@@ -360,9 +364,12 @@ class RedisTickets final : public Tickets {
 }  // namespace
 
 Result<std::unique_ptr<Tickets>> make_redis_tickets(const RedisTicketsOptions& options) {
-  auto server = store::redis::parse_url(options.url);
-  if (!server) return server.error();
-  return std::unique_ptr<Tickets>(std::make_unique<RedisTickets>(*std::move(server), options));
+  auto target = store::redis::parse_url(options.url);
+  if (!target) return target.error();
+  if (target->tls || target->topology != store::redis::Topology::standalone) {
+    return Error{"tickets are kept on one Redis server without TLS; found " + target->to_text()};
+  }
+  return std::unique_ptr<Tickets>(std::make_unique<RedisTickets>(*std::move(target), options));
 }
 
 }  // namespace sluice::queue

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "front/http/check_codec.h"
+#include "front/http/error_json.h"
 #include "front/http/json_codec.h"
 #include "front/http/json_reader.h"
 #include "sluice/limit.h"

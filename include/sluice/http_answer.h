@@ -4,6 +4,7 @@
 #include <array>
 #include <cassert>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -55,12 +56,22 @@ struct HttpAnswerOptions {
 
 /// What to answer. Used again, its texts keep their capacity.
 struct HttpAnswer {
-  bool allowed = true;       ///< the request may go on, and `headers` belong into its answer
-  unsigned status = 200;     ///< of a denial
-  HttpHeaders headers;       ///< of the answer, whichever it is
-  std::string content_type;  ///< of `body`
-  std::string body;          ///< of a denial: JSON, a problem document (RFC 9457), or what the limit's `body` says
-  LimiterAnswer answer;      ///< how it came about
+  /// Why a request is denied.
+  enum class Reason : std::uint8_t {
+    none,          ///< it is not
+    over_limit,    ///< by a limit
+    unauthorized,  ///< an identity that the keys need is absent or cannot be verified
+    unavailable,   ///< the store failed and the limit says deny, or there was no decision (answer.problem says why)
+    invalid_keys   ///< the program's keys are none: a mistake of its own
+  };
+  bool allowed = true;           ///< the request may go on, and `headers` belong into its answer
+  Reason reason = Reason::none;  ///< of a denial
+  unsigned status = 200;         ///< of a denial
+  std::string message;           ///< of a denial, in words: "rate limit exceeded", or what the limit's `message` says
+  HttpHeaders headers;           ///< of the answer, whichever it is
+  std::string content_type;      ///< of `body`
+  std::string body;              ///< of a denial: JSON, a problem document (RFC 9457), or what the limit's `body` says
+  LimiterAnswer answer;          ///< how it came about
 };
 
 /// The same for a decision of one of the library's limiters (TokenBucket, Keyed<…>), made by the numbers `limit`.

@@ -70,11 +70,11 @@ class HttpLimits::Impl {
     const auto& policy = worker.policy.get();
     request::Mapper* const mapper = policy == nullptr ? nullptr : worker.mappers.find(policy, options_.domain, problem);
     if (mapper == nullptr) {
-      refuse(answers().unavailable_status, "no_requests", problem, out);
+      refuse(HttpAnswer::Reason::unavailable, answers().unavailable_status, "no_requests", problem, out);
       return nullptr;
     }
     if (!mapper->map(request, now)) {
-      refuse(answers().unauthorized_status, "unauthorized", mapper->refusal(), out);
+      refuse(HttpAnswer::Reason::unauthorized, answers().unauthorized_status, "unauthorized", mapper->refusal(), out);
       if (!mapper->challenge().empty()) out.headers.add("WWW-Authenticate") = mapper->challenge();
       return nullptr;
     }
@@ -86,7 +86,8 @@ class HttpLimits::Impl {
   const Request* read(const std::optional<LimiterRequest>& keys, Worker& worker, Request& storage,
                       HttpAnswer& out) const {
     if (!keys) {
-      refuse(answers().unauthorized_status, "unauthorized", "it is not known who asks", out);
+      refuse(HttpAnswer::Reason::unauthorized, answers().unauthorized_status, "unauthorized",
+             "it is not known who asks", out);
       return nullptr;
     }
     if (keys->descriptors.empty()) {
@@ -129,13 +130,16 @@ class HttpLimits::Impl {
   limiter::Backend& backend() { return backend_; }
 
  private:
-  static void refuse(unsigned status, std::string_view code, std::string_view message, HttpAnswer& out) {
+  static void refuse(HttpAnswer::Reason reason, unsigned status, std::string_view code, std::string_view message,
+                     HttpAnswer& out) {
     out.answer = {};
-    adapter::render_refusal(status, code, message, out);
+    adapter::render_refusal(reason, status, code, message, out);
   }
   static void let_pass(HttpAnswer& out) {
     out.allowed = true;
+    out.reason = HttpAnswer::Reason::none;
     out.status = 200;
+    out.message.clear();
     out.headers.clear();
     out.content_type.clear();
     out.body.clear();
@@ -182,7 +186,8 @@ class HttpCheck final : public limiter::Check {
   void answered(const limiter::Answer* answer) override {
     HttpAnswer out;
     if (answer == nullptr) {
-      adapter::render_refusal(options_.unavailable_status, "stopped", "the limiter was stopped", out);
+      adapter::render_refusal(HttpAnswer::Reason::unavailable, options_.unavailable_status, "stopped",
+                              "the limiter was stopped", out);
       out.answer.problem = LimiterAnswer::Problem::stopped;
     } else {
       adapter::render_answer(*answer, options_, [this] { return as_problem_; }, out);
@@ -224,7 +229,8 @@ void wait_for(std::optional<std::chrono::nanoseconds> patience, const HttpAnswer
     lock.unlock();
     pending.cancel();
     out.answer = {};
-    adapter::render_refusal(options.unavailable_status, "deadline", "there was no time for a decision", out);
+    adapter::render_refusal(HttpAnswer::Reason::unavailable, options.unavailable_status, "deadline",
+                            "there was no time for a decision", out);
     out.answer.problem = LimiterAnswer::Problem::deadline;
     return;
   }

@@ -1,8 +1,8 @@
 #include "adapter/render_answer.h"
 
 #include "front/headers.h"
-#include "front/http/check_codec.h"
 #include "front/http/denial_body.h"
+#include "front/http/error_json.h"
 
 namespace sluice::adapter {
 namespace {
@@ -60,7 +60,9 @@ void render_head(const limiter::Answer& answer, const HttpAnswerOptions& options
   out.content_type.clear();
   out.headers.clear();
   out.allowed = answer.allowed && answer.problem == Problem::none;
+  out.reason = HttpAnswer::Reason::none;
   out.status = 200;
+  out.message.clear();
   if (out.allowed && !options.headers_on_allowed) return;
   front::render_headers(
       answer,
@@ -70,20 +72,27 @@ void render_head(const limiter::Answer& answer, const HttpAnswerOptions& options
 
 void render_denial(const limiter::Answer& answer, const HttpAnswerOptions& options, bool wants_problem,
                    HttpAnswer& out) {
-  if (answer.problem != Problem::none) {
-    render_refusal(500, "invalid_keys", describe(answer.problem), out);
+  using Reason = HttpAnswer::Reason;
+  if (answer.problem == Problem::no_policy) {
+    render_refusal(Reason::unavailable, options.unavailable_status, "no_policy", describe(answer.problem), out);
+  } else if (answer.problem != Problem::none) {
+    render_refusal(Reason::invalid_keys, 500, "invalid_keys", describe(answer.problem), out);
   } else if (!answer.has_figures) {
-    out.status = options.unavailable_status;
-    out.content_type = "application/json";
-    http::encode_error("store_unavailable", "the store of the limits cannot be reached", out.body);
+    render_refusal(Reason::unavailable, options.unavailable_status, "store_unavailable",
+                   "the store of the limits cannot be reached", out);
   } else {
+    out.reason = Reason::over_limit;
     out.status = options.deny_status;
+    out.message = http::denial_message(answer);
     out.content_type = http::append_denial_body(answer, options.deny_status, wants_problem, out.body);
   }
 }
 
-void render_refusal(unsigned status, std::string_view code, std::string_view message, HttpAnswer& out) {
+void render_refusal(HttpAnswer::Reason reason, unsigned status, std::string_view code, std::string_view message,
+                    HttpAnswer& out) {
   out.allowed = false;
+  out.reason = reason;
+  out.message = message;
   out.status = status;
   out.headers.clear();
   out.content_type = "application/json";

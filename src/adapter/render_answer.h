@@ -16,8 +16,9 @@ template <typename WantsProblem>
 void render_answer(const limiter::Answer& answer, const HttpAnswerOptions& options, WantsProblem wants_problem,
                    HttpAnswer& out);
 
-/// Replaces `out` by a refusal that no limit made: `{"error":code,"message":message}`.
-void render_refusal(unsigned status, std::string_view code, std::string_view message, HttpAnswer& out);
+/// Replaces all but `out.answer` by a refusal that no limit made: `{"error":code,"message":message}`.
+void render_refusal(HttpAnswer::Reason reason, unsigned status, std::string_view code, std::string_view message,
+                    HttpAnswer& out);
 
 /// The parts of render_answer that don't depend on how Accept is read.
 void render_head(const limiter::Answer& answer, const HttpAnswerOptions& options, HttpAnswer& out);

@@ -479,12 +479,4 @@ void encode_check_problem(const limiter::Answer& answer, unsigned status, std::s
   out += '}';
 }
 
-void encode_error(std::string_view code, std::string_view message, std::string& out) {
-  out += R"({"error":)";
-  append_json_string(out, code);
-  append_name(out, "message");
-  append_json_string(out, message);
-  out += '}';
-}
-
 }  // namespace sluice::http

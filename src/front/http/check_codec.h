@@ -25,7 +25,4 @@ void encode_check(const limiter::Answer& answer, std::string& out);
 /// Appends a denial as a problem document (RFC 9457) that holds all of the usual answer, too.
 void encode_check_problem(const limiter::Answer& answer, unsigned status, std::string& out);
 
-/// `{"error":code,"message":message}`: how everything that is not a decision is told.
-void encode_error(std::string_view code, std::string_view message, std::string& out);
-
 }  // namespace sluice::http

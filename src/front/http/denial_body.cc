@@ -34,27 +34,35 @@ void append_violated(const limiter::Answer& answer, std::string& out) {
   }
 }
 
+policy::DenialFigures figures_of(const limiter::Answer& answer) {
+  const Decision& decision = answer.decision;
+  return {.name = answer.deciding->label(),
+          .limit = decision.limit,
+          .remaining = decision.remaining,
+          .retry_after = seconds_of(decision.retry_after, 1),
+          .reset_after = seconds_of(decision.reset_after, 0)};
+}
+
 }  // namespace
+
+std::string denial_message(const limiter::Answer& answer) {
+  const policy::DenialText& own = answer.deciding->denial.message;
+  if (own.empty()) return "rate limit exceeded";
+  std::string message;
+  own.render(figures_of(answer), false, message);
+  return message;
+}
 
 std::string_view append_denial_body(const limiter::Answer& answer, unsigned status, bool wants_problem,
                                     std::string& out) {
   const policy::Rule& rule = *answer.deciding;
-  const Decision& decision = answer.decision;
-  const policy::DenialFigures figures{.name = rule.label(),
-                                      .limit = decision.limit,
-                                      .remaining = decision.remaining,
-                                      .retry_after = seconds_of(decision.retry_after, 1),
-                                      .reset_after = seconds_of(decision.reset_after, 0)};
+  const policy::DenialFigures figures = figures_of(answer);
   if (!rule.denial.body.empty()) {
     const bool in_json = rule.denial.content_type.find("json") != std::string::npos;
     rule.denial.body.render(figures, in_json, out);
     return rule.denial.content_type;
   }
-  std::string message = "rate limit exceeded";
-  if (!rule.denial.message.empty()) {
-    message.clear();
-    rule.denial.message.render(figures, false, message);
-  }
+  const std::string message = denial_message(answer);
   if (wants_problem) {
     out += R"({"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded")";
     append_name(out, "status");

@@ -14,4 +14,7 @@ namespace sluice::http {
 [[nodiscard]] std::string_view append_denial_body(const limiter::Answer& answer, unsigned status, bool wants_problem,
                                                   std::string& out);
 
+/// The same in words: "rate limit exceeded", or the deciding limit's `message`. Same precondition.
+[[nodiscard]] std::string denial_message(const limiter::Answer& answer);
+
 }  // namespace sluice::http

@@ -7,6 +7,7 @@
 
 #include "front/http/check_codec.h"
 #include "front/http/denial_body.h"
+#include "front/http/error_json.h"
 #include "front/http/json_codec.h"
 #include "front/http/verb_codec.h"
 

@@ -70,7 +70,11 @@ void append_call(std::string& out, const Batch& batch, CallKind kind) {
   scratch.clear();
   const std::optional<Verb> verb = batch.requests().empty() ? std::nullopt : batch.requests().front().verb;
   const std::uint64_t each = kind == CallKind::check ? cost_of_each(batch) : 0;
-  scratch += each > 0 ? static_cast<char>(kEachOnce) : verb ? static_cast<char>(verb->kind) : static_cast<char>(kind);
+  if (each > 0) {
+    scratch += static_cast<char>(kEachOnce);
+  } else {
+    scratch += verb ? static_cast<char>(verb->kind) : static_cast<char>(kind);
+  }
   append_packed<2>(scratch, batch.sent_limits());
   std::uint64_t in_a_row = 0;
   for (const std::uint32_t index : batch.places()) {

@@ -326,6 +326,19 @@ TEST_F(RedisAlgorithmsTest, Verbs) {
   }
 }
 
+// What is given back of a window that has ended changes nothing of the next, which lets in what it may and expires.
+TEST_F(RedisAlgorithmsTest, public_report_63) {
+  const CountedLimit limit = named("shop/late", {.algorithm = Algorithm::fixed_window, .rate = 3, .period = 2s});
+  ASSERT_TRUE(ask_at(kNewYear, limit, 3).admitted);
+  const Script script = script_at(kNewYear + 2'000'000);
+  const auto next = make_store(&script);
+  EXPECT_EQ(apply(*next, limit, Verb::refund(1, kNewYear * 1'000)).decision.remaining, 3U);
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(ask(*next, limit).admitted) << i;
+  EXPECT_EQ(apply(*next, limit, Verb::refund(1, kNewYear * 1'000)).decision.remaining, 0U);
+  EXPECT_FALSE(ask(*next, limit).admitted);
+  EXPECT_GT(server_->integer({"PTTL", key_of(limit)}), 0);
+}
+
 TEST_F(RedisAlgorithmsTest, ASlotOfALeakyBucketIsNotGivenBack) {
   const Script script = script_at(kNewYear);
   const auto store = make_store(&script);

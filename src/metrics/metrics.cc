@@ -118,6 +118,11 @@ void Registry::add_counter(std::string name, std::string help, Read read) {
   outside_.push_back({std::move(name), std::move(help), false, std::move(read)});
 }
 
+void Registry::add_families(std::function<void(TextFormat& text)> write) {
+  const std::scoped_lock lock(mutex_);
+  families_.push_back(std::move(write));
+}
+
 std::uint64_t Registry::total(Counter counter) const {
   const std::scoped_lock lock(mutex_);
   std::uint64_t sum = 0;
@@ -170,6 +175,7 @@ std::string Registry::expose(const policy::Policy* policy) const {
     text.family(outside.name, outside.gauge ? "gauge" : "counter", outside.help);
     text.sample({}, outside.read());
   }
+  for (const auto& write : families_) write(text);
   return text.take();
 }
 

@@ -14,6 +14,8 @@
 
 namespace sluice::metrics {
 
+class TextFormat;
+
 /// Counters that do not belong to a limit. Names in metrics.cc.
 enum class Counter : std::uint8_t {
   grpc_requests,
@@ -102,6 +104,9 @@ class Registry {
   void add_gauge(std::string name, std::string help, Read read);
   void add_counter(std::string name, std::string help, Read read);
 
+  /// Families that somebody else writes, each time the figures are exposed; as for add_gauge.
+  void add_families(std::function<void(TextFormat& text)> write);
+
   /// The Prometheus text format (version 0.0.4). Verdicts are those of `policy`'s rules (may be null: none), so there
   /// are at most as many series as rules, times verdicts; rules of the same domain and label are summed.
   [[nodiscard]] std::string expose(const policy::Policy* policy) const;
@@ -117,6 +122,7 @@ class Registry {
   mutable std::mutex mutex_;
   std::vector<std::unique_ptr<Shard>> shards_;
   std::vector<Outside> outside_;
+  std::vector<std::function<void(TextFormat& text)>> families_;
 };
 
 }  // namespace sluice::metrics

@@ -10,12 +10,17 @@ namespace {
 __extension__ using Wide = unsigned __int128;
 
 constexpr std::int64_t kMillisecond = 1'000'000;
+constexpr std::int64_t kSecond = 1'000'000'000;
 constexpr auto kLongest = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max() / 4);
 
 }  // namespace
 
 TokenSchedule::TokenSchedule(const Limit& limit)
-    : limit_(limit), slack_(length_of(1) >= kMillisecond ? 0 : kMillisecond) {
+    : limit_(limit),
+      slack_(length_of(1) >= kMillisecond ? 0 : kMillisecond),
+      a_second_(
+          static_cast<std::uint64_t>(Wide{limit.rate} * kSecond / static_cast<std::uint64_t>(limit.period.count())) +
+          1) {
   assert(limit.rate > 0);
 }
 
@@ -36,17 +41,30 @@ std::int64_t TokenSchedule::due(std::uint64_t cost) const {
   std::uint64_t needed = cost;
   auto span = spans_.begin();
   while (needed > span->count) needed -= (span++)->count;
-  std::int64_t at = span->last - length_of(span->count - needed);
-  // The first of all has nothing before it to keep a distance from.
-  if (used_ != std::numeric_limits<std::int64_t>::min()) at = std::max(at, used_ + length_of(cost));
+  std::int64_t at = std::max(span->last - length_of(span->count - needed), next_);
+  std::uint64_t count = used_count_;
+  for (auto used = used_.begin(); used != used_.end() && count + cost > a_second_; ++used) {
+    at = std::max(at, used->last + kSecond);
+    count -= used->count;
+  }
   return at;
 }
 
 void TokenSchedule::use(std::uint64_t cost, std::int64_t now) {
-  const std::int64_t at = due(cost);
-  assert(at <= now);
+  assert(due(cost) <= now);
   if (cost == 0) return;
-  used_ = std::max(at, now - slack_);
+  next_ = std::max(next_, now - slack_) + length_of(cost) / 2;
+  while (!used_.empty() && used_.front().last <= now - kSecond) {
+    used_count_ -= used_.front().count;
+    used_.pop_front();
+  }
+  // What lies together within a millisecond is kept as one, as if all of it were the last.
+  if (slack_ > 0 && !used_.empty() && used_.back().last > now - kMillisecond / 2) {
+    used_.back() = {used_.back().count + cost, now};
+  } else {
+    used_.push_back({cost, now});
+  }
+  used_count_ += cost;
   left_ -= cost;
   while (cost > 0) {
     Span& span = spans_.front();

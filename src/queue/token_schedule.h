@@ -12,9 +12,9 @@ namespace sluice::queue {
 
 /// The tokens of one (limit, key) that a drainer has reserved and not used, with their times. What is reserved as one
 /// amount is spread at the limit's rate, so that deliveries stand in a straight line and never in bunches of a burst.
-/// A delivery that comes late does not pull the next ones together: no two are nearer than the rate says (above
-/// 1000/s: than a millisecond's worth). Since the tokens are kept, a late one costs no rate: it shifts the line once,
-/// by the greatest delay, not by the sum of delays. All times are steady ns. Pure; not thread-safe.
+/// Deliveries that come late catch up, as the tokens are kept and the rate must not suffer, but at twice the rate at
+/// most, and never so that any second, however it is cut, has more than the limit gives in a second and one. All times
+/// are steady ns. Pure; not thread-safe.
 class TokenSchedule {
  public:
   static constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::max();
@@ -43,11 +43,14 @@ class TokenSchedule {
   };
 
   const Limit limit_;
-  const std::int64_t slack_;
+  const std::int64_t slack_;      ///< how far ahead of twice the rate they may be
+  const std::uint64_t a_second_;  ///< most tokens in a second
   std::deque<Span> spans_;
   std::uint64_t left_ = 0;
   std::int64_t last_ = 0;
-  std::int64_t used_ = std::numeric_limits<std::int64_t>::min();  ///< when tokens were used last
+  std::int64_t next_ = std::numeric_limits<std::int64_t>::min();  ///< not before this, at twice the rate
+  std::deque<Span> used_;                                         ///< within the last second
+  std::uint64_t used_count_ = 0;
 };
 
 }  // namespace sluice::queue

@@ -60,6 +60,7 @@ Server::Server(const config::Settings& settings)
     : settings_(settings),
       policy_paths_(settings.policy.begin(), settings.policy.end()),
       own_metrics_(registry_.add_shard()),
+      waiting_room_(settings_, policies_),
       signals_(io_),
       drain_timer_(io_) {
   http::HttpOptions http_options;
@@ -88,7 +89,9 @@ std::vector<std::string> Server::prepare() {
       problems.push_back("store.redis: " + error->message);
     }
   }
+  if (problems.empty()) problems = waiting_room_.prepare();
   if (!problems.empty()) return problems;
+  service_context_.desk = admin_context_.desk = waiting_room_.desk();
   open(
       problems, "grpc", settings_.listen_grpc,
       [this](Worker& worker, tcp::socket socket, const std::string& /*client*/) {
@@ -162,6 +165,7 @@ std::string Server::run() {
   await_signal();
   for (Port& port : ports_) serve(port);
   io_.run();
+  waiting_room_.stop();
   workers_.clear();
   log::info("stopped");
   return {};
@@ -171,6 +175,7 @@ std::string Server::run() {
 void Server::start_workers() {
   memory_ = std::make_shared<store::MemoryStore>(settings_.memory_max_keys);
   expose_memory();
+  waiting_room_.start(memory_, registry_);
   for (std::size_t left = thread_count(settings_); left > 0; --left) {
     workers_.push_back(std::make_unique<WorkerThread>(
         policies_, clock_, registry_.add_shard(), [this](Worker& worker) { return make_store(worker); },

@@ -19,6 +19,7 @@
 #include "policy/snapshot_holder.h"
 #include "server/listener.h"
 #include "server/proxy_handshake.h"
+#include "server/waiting_room.h"
 #include "server/worker_thread.h"
 #include "sluice/clock.h"
 #include "store/denial_table.h"
@@ -80,6 +81,7 @@ class Server {
   store::StoreHealth store_health_;
   store::DenialEpochs denial_epochs_;
   std::shared_ptr<store::redis::Nodes> redis_nodes_;  ///< of all workers; null: no Redis
+  WaitingRoom waiting_room_;
   http::HttpContext service_context_;
   http::HttpContext admin_context_;
   front::GrpcOptions grpc_options_;

@@ -58,11 +58,16 @@ class CheckDecoder {
   CheckDecoder(std::string_view text, std::optional<VerbKind> verb, RequestBatch& batch, DecodeFault& fault)
       : reader_(text, batch.arena()), verb_(verb), batch_(batch), fault_(fault) {}
 
+  /// One request that has these members, too.
+  CheckDecoder(std::string_view text, MoreMembers& more, RequestBatch& batch, DecodeFault& fault)
+      : reader_(text, batch.arena()), more_(&more), batch_(batch), fault_(fault) {}
+
   bool decode(bool& is_array);
 
  private:
   bool request();
   bool request_member(std::string_view name);
+  bool more_member(std::string_view name);
   bool descriptors();
   bool descriptor();
   bool descriptor_object();
@@ -86,6 +91,7 @@ class CheckDecoder {
 
   JsonReader reader_;
   std::optional<VerbKind> verb_;
+  MoreMembers* more_ = nullptr;
   std::vector<std::string_view> given_;  ///< fields of the present request
   RequestBatch& batch_;
   DecodeFault& fault_;
@@ -169,10 +175,13 @@ bool CheckDecoder::request() {
   std::string_view name;
   while (reader_.next_member(name)) {
     at_.field = name;
-    if (!takes(name)) return refuse("unknown field; a request has " + std::string(fields_of(verb_).told));
+    const bool is_more = more_ != nullptr && more_->has(name);
+    if (!is_more && !takes(name)) {
+      return refuse("unknown field; a request has " + std::string(more_ ? more_->told() : fields_of(verb_).told));
+    }
     if (std::ranges::find(given_, name) != given_.end()) return repeated(name);
     given_.push_back(name);
-    if (!request_member(name)) return false;
+    if (is_more ? !more_member(name) : !request_member(name)) return false;
   }
   if (reader_.failed()) return malformed();
   at_.field = {};
@@ -183,6 +192,12 @@ bool CheckDecoder::request() {
     }
   }
   return true;
+}
+
+bool CheckDecoder::more_member(std::string_view name) {
+  std::string what;
+  if (more_->read(name, reader_, what)) return true;
+  return what.empty() ? malformed() : refuse(what);
 }
 
 bool CheckDecoder::request_member(std::string_view name) {
@@ -443,6 +458,14 @@ void append_answer(std::string& out, const limiter::Answer& answer) {
 
 bool decode_check(std::string_view text, RequestBatch& batch, bool& is_array, DecodeFault& fault) {
   return CheckDecoder(text, std::nullopt, batch, fault).decode(is_array);
+}
+
+bool decode_check_with(std::string_view text, MoreMembers& more, RequestBatch& batch, DecodeFault& fault) {
+  bool is_array = false;
+  if (!CheckDecoder(text, more, batch, fault).decode(is_array)) return false;
+  if (!is_array) return true;
+  fault = {.code = "invalid_request", .message = "expected one request (an object), found an array"};
+  return false;
 }
 
 bool decode_verb(std::string_view text, limiter::CounterVerb::Kind kind, RequestBatch& batch, bool& is_array,

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "front/http/json_reader.h"
 #include "front/http/request_batch.h"
 #include "limiter/call.h"
 
@@ -13,6 +14,22 @@ namespace sluice::http {
 /// Decodes one request or an array of them (`is_array`) into `batch`. False: `fault` tells what and where. Nothing is
 /// guessed: a wrong type, an unknown or repeated name, a number out of range are all faults.
 [[nodiscard]] bool decode_check(std::string_view text, RequestBatch& batch, bool& is_array, DecodeFault& fault);
+
+/// Reads members of a request that a check does not have.
+class MoreMembers {
+ public:
+  [[nodiscard]] virtual bool has(std::string_view name) const = 0;
+  /// All that a request may have, for a message.
+  [[nodiscard]] virtual std::string_view told() const = 0;
+  /// Reads the value of one. False: the reader has failed, or `what` tells the fault.
+  [[nodiscard]] virtual bool read(std::string_view name, JsonReader& reader, std::string& what) = 0;
+
+ protected:
+  ~MoreMembers() = default;
+};
+
+/// The same of one request that has `more` members.
+[[nodiscard]] bool decode_check_with(std::string_view text, MoreMembers& more, RequestBatch& batch, DecodeFault& fault);
 
 /// The same of requests for a verb, into batch.verbs(), too. Each verb has the fields that it needs: see
 /// docs/http-api.md.

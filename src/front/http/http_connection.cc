@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "front/http/admit_codec.h"
 #include "front/http/check_codec.h"
 #include "front/http/denial_body.h"
 #include "front/http/error_json.h"
@@ -55,7 +56,10 @@ HttpConnection::HttpConnection(const Environment& environment, Host& host, Time 
       phase_since_(now.steady),
       taken_since_(now.steady) {}
 
-HttpConnection::~HttpConnection() { release_calls(); }
+HttpConnection::~HttpConnection() {
+  release_calls();
+  end_wait();
+}
 
 // ---- input
 
@@ -123,8 +127,8 @@ void HttpConnection::head_read(Time now) {
   const RequestHead& head = reader_.head();
   route_ = find_route(head.path);
   keep_alive_ = head.keep_alive;
-  const bool has_decisions =
-      route_ == Route::check || route_ == Route::json || route_ == Route::peek || route_ == Route::verb;
+  const bool has_decisions = route_ == Route::check || route_ == Route::json || route_ == Route::peek ||
+                             route_ == Route::verb || route_ == Route::admit;
   const bool takes_body = head.method == Method::post && has_decisions;
   if (head.expects_continue && head.has_body && !takes_body) {
     keep_alive_ = false;  // its body may follow or not
@@ -143,10 +147,13 @@ void HttpConnection::enter_phase(Time now) {
 HttpConnection::Route HttpConnection::find_route(std::string_view path) {
   if (path == "/healthcheck") return Route::health;
   if (path == "/metrics") return Route::metrics;
+  if (path == "/v1/queues") return Route::queues;
   if (environment_.context.role == Role::admin) return path == "/" ? Route::index : Route::none;
   if (path == "/v1/check") return Route::check;
   if (path == "/json") return Route::json;
   if (path == "/v1/peek") return Route::peek;
+  if (path == "/v1/admit") return Route::admit;
+  if (path.starts_with(kTicketPath)) return Route::ticket;
   if (auth_form(path) != AuthForm::none) return Route::authorize;
   for (const auto& [name, kind] : kVerbPaths) {
     if (path != name) continue;
@@ -165,13 +172,18 @@ void HttpConnection::serve(Time now) {
     case Route::peek:
     case Route::verb:
     case Route::json:
+    case Route::admit:
       serve_decision(now);
+      break;
+    case Route::ticket:
+      serve_ticket(now);
       break;
     case Route::authorize:
       serve_authorize(now);
       break;
     case Route::health:
     case Route::metrics:
+    case Route::queues:
     case Route::index:
       serve_page(now);
       break;
@@ -200,6 +212,10 @@ bool HttpConnection::decode(DecodeFault& fault) {
   is_array_ = false;
   if (route_ == Route::json) return decode_rate_limit_request(reader_.body(), batch, fault);
   if (route_ == Route::verb) return decode_verb(reader_.body(), verb_, batch, is_array_, fault);
+  if (route_ == Route::admit) {
+    if (wait_ == nullptr) wait_ = std::make_shared<QueueWait>();
+    return decode_admit(reader_.body(), batch, wait_->message, fault);
+  }
   return decode_check(reader_.body(), batch, is_array_, fault);
 }
 
@@ -211,6 +227,8 @@ void HttpConnection::serve_page(Time now) {
   std::string& body = environment_.scratch.body;
   if (route_ == Route::health) {
     serve_health(now);
+  } else if (route_ == Route::queues) {
+    serve_queues(now);
   } else if (route_ == Route::metrics) {
     body = environment_.context.registry->expose(environment_.policy.get().get());
     reply({.status = 200, .content_type = kMetricsText, .allow = {}, .no_store = true}, now);
@@ -382,6 +400,8 @@ void HttpConnection::answer_decided(Time now) {
     answer_verb(now);
   } else if (route_ == Route::authorize) {
     answer_authorize(now);
+  } else if (route_ == Route::admit) {
+    answer_admit(now);
   } else {
     answer_check(now);
   }

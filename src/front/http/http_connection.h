@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -21,6 +22,9 @@
 #include "limiter/verb_call.h"
 #include "metrics/metrics.h"
 #include "policy/snapshot_holder.h"
+#include "queue/desk.h"
+#include "queue/message.h"
+#include "queue/tickets.h"
 #include "sluice/clock.h"
 #include "store/store.h"
 
@@ -57,6 +61,11 @@ class HttpConnection final : private limiter::Call::Owner, private limiter::Verb
    public:
     /// A store has answered a request that was waiting: output(), wants_input() and finished() may have changed.
     virtual void resumed() = 0;
+    /// What brings work of other threads to the connection's own; it may outlive the connection.
+    using Poster = std::function<void(std::function<void()> work)>;
+    [[nodiscard]] virtual Poster poster() {
+      return [](const std::function<void()>& work) { work(); };
+    }
 
    protected:
     ~Host() = default;
@@ -96,7 +105,27 @@ class HttpConnection final : private limiter::Call::Owner, private limiter::Verb
 
  private:
   enum class State : std::uint8_t { reading, deciding, closing };
-  enum class Route : std::uint8_t { none, check, peek, verb, json, authorize, health, metrics, index };
+  enum class Route : std::uint8_t {
+    none,
+    check,
+    peek,
+    verb,
+    json,
+    authorize,
+    admit,
+    ticket,
+    queues,
+    health,
+    metrics,
+    index
+  };
+  static constexpr std::string_view kTicketPath = "/v1/tickets/";
+  /// A request that the desk has yet to answer; the answer may come after the connection has gone.
+  struct QueueWait {
+    HttpConnection* connection = nullptr;
+    queue::Message message;
+    std::string ticket;
+  };
   struct Reply {
     unsigned status = 200;
     std::string_view content_type;
@@ -116,6 +145,16 @@ class HttpConnection final : private limiter::Call::Owner, private limiter::Verb
   void serve_page(Time now);
   void serve_authorize(Time now);
   void serve_health(Time now);
+  void serve_ticket(Time now);
+  void serve_queues(Time now);
+  void answer_admit(Time now);
+  void admitted(const queue::Admission& admission);
+  void ticket_found(bool reached, const std::optional<queue::Ticket>& ticket);
+  void ticket_cancelled(bool reached, std::optional<queue::TicketState> before);
+  [[nodiscard]] std::shared_ptr<QueueWait> begin_wait();
+  void end_wait();
+  template <typename Answer>
+  void resume_with(Answer answer);
   [[nodiscard]] bool decode(DecodeFault& fault);
   void decide(Time now);
   [[nodiscard]] store::Progress start(std::size_t index, Request request, Time now);
@@ -169,6 +208,7 @@ class HttpConnection final : private limiter::Call::Owner, private limiter::Verb
   limiter::Call call_;
   std::vector<std::unique_ptr<limiter::Call>> more_calls_;      ///< for the second and later requests of an array
   std::vector<std::unique_ptr<limiter::VerbCall>> verb_calls_;  ///< made when they are needed
+  std::shared_ptr<QueueWait> wait_;  ///< of the present request, if it may wait in a queue; null: none
   std::size_t calls_ = 0;
   std::size_t pending_ = 0;
 

@@ -8,6 +8,10 @@
 #include "front/headers.h"
 #include "metrics/metrics.h"
 
+namespace sluice::queue {
+class Desk;
+}
+
 namespace sluice::http {
 
 /// `service`: decisions. `admin`: what an operator looks at. Both answer /healthcheck and /metrics.
@@ -39,6 +43,7 @@ struct HttpContext {
   Role role = Role::service;
   HttpOptions options;
   const metrics::Registry* registry = nullptr;  ///< never null while sessions run
+  queue::Desk* desk = nullptr;                  ///< where requests beyond a limit may wait; null: nowhere
 };
 
 }  // namespace sluice::http

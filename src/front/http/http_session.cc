@@ -7,6 +7,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/intrusive/list.hpp>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <tuple>
 #include <utility>
@@ -122,6 +123,9 @@ class HttpSession final : public server::Session,
 
  private:
   void resumed() override { proceed(worker_.clock.now()); }
+  Poster poster() override {
+    return [&io = worker_.io](std::function<void()> work) { asio::post(io, std::move(work)); };
+  }
 
   void wait_readable() {
     if (waits_readable_ || !connection_.wants_input()) return;

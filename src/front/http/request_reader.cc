@@ -117,6 +117,9 @@ class RequestReader::Parser final : public beast_http::basic_parser<true> {
       case beast_http::verb::post:
         head_.method = Method::post;
         break;
+      case beast_http::verb::delete_:
+        head_.method = Method::del;
+        break;
       default:
         head_.method = Method::other;
     }

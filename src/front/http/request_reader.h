@@ -12,7 +12,7 @@
 
 namespace sluice::http {
 
-enum class Method : std::uint8_t { get, head, post, other };
+enum class Method : std::uint8_t { get, head, post, del, other };
 
 /// What counts of a request's head.
 struct RequestHead {

@@ -1,0 +1,37 @@
+// A Kafka broker of one's own (KRaft, one node), for tests.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "tests/integration/brokers/server.h"
+
+namespace sluice::testing {
+
+/// Needs Java and the jars that SLUICE_KAFKA_LIBS names (tests/integration/brokers/pom.xml). Throws std::runtime_error
+/// when it cannot be started.
+class KafkaServer {
+ public:
+  KafkaServer();
+
+  [[nodiscard]] std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
+  void make_topic(const std::string& name, int partitions) const;
+  void kill() { process_.kill(); }
+  void start();  ///< again, with the same data
+  void pause() const;
+  void resume() const;
+
+ private:
+  [[nodiscard]] std::vector<std::string> java(const std::string& heap, const std::string& program) const;
+
+  ServerFolder folder_{"kafka"};
+  std::uint16_t port_ = 0;
+  std::uint16_t controller_port_ = 0;
+  ServerProcess process_;
+};
+
+/// Are the jars there?
+[[nodiscard]] bool has_kafka();
+
+}  // namespace sluice::testing

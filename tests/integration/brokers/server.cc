@@ -1,0 +1,118 @@
+#include "tests/integration/brokers/server.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <stdexcept>
+#include <thread>
+
+namespace sluice::testing {
+
+std::uint16_t free_tcp_port() {
+  const int socket_fd = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  const bool bound = ::bind(socket_fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0 &&
+                     ::getsockname(socket_fd, reinterpret_cast<sockaddr*>(&address), &size) == 0;
+  ::close(socket_fd);
+  if (!bound) throw std::runtime_error("no free port");
+  return ntohs(address.sin_port);
+}
+
+bool answers_tcp(std::uint16_t port) {
+  const int socket_fd = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(port);
+  const bool connected = ::connect(socket_fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
+  ::close(socket_fd);
+  return connected;
+}
+
+void ServerProcess::start(const std::vector<std::string>& command, const std::vector<std::string>& environment,
+                          const std::filesystem::path& log) {
+  std::vector<std::string> words = command;
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  std::vector<std::string> variables = environment;
+  const std::string log_name = log.string();
+  const pid_t parent = ::getpid();
+  id_ = ::fork();
+  if (id_ == 0) {
+    ::setpgid(0, 0);
+    // Does not outlive the test, however that ends; children of its own end with it by themselves.
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (::getppid() != parent) ::_exit(1);
+    for (std::string& variable : variables) ::putenv(variable.data());
+    const int out = ::open(log_name.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
+    const int in = ::open("/dev/null", O_RDONLY);
+    ::dup2(in, 0);
+    ::dup2(out, 1);
+    ::dup2(out, 2);
+    ::execvp(arguments[0], arguments.data());
+    ::_exit(127);
+  }
+  if (id_ < 0) throw std::runtime_error("cannot start " + words[0]);
+}
+
+bool ServerProcess::has_ended() {
+  if (id_ <= 0) return true;
+  int status = 0;
+  if (::waitpid(id_, &status, WNOHANG) != id_) return false;
+  id_ = 0;
+  return true;
+}
+
+void ServerProcess::signal(int number) const {
+  if (id_ > 0) ::kill(-id_, number);
+}
+
+void ServerProcess::kill() {
+  if (id_ <= 0) return;
+  ::kill(-id_, SIGKILL);
+  ::waitpid(id_, nullptr, 0);
+  id_ = 0;
+}
+
+ServerFolder::ServerFolder(const std::string& name) {
+  std::string pattern = (std::filesystem::temp_directory_path() / ("sluice-" + name + "-XXXXXX")).string();
+  if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("cannot make a folder for " + name);
+  path_ = pattern;
+}
+
+ServerFolder::~ServerFolder() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+void ServerFolder::write(const std::string& name, const std::string& text) const {
+  std::ofstream(path_ / name) << text;
+}
+
+void wait_until_ready(ServerProcess& process, const std::string& name, const std::filesystem::path& log,
+                      const std::function<bool()>& ready) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(90);
+  while (std::chrono::steady_clock::now() < end && !process.has_ended()) {
+    if (ready()) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  std::ifstream in(log);
+  const std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  throw std::runtime_error(name + " is not ready:\n" + text.substr(text.size() > 2000 ? text.size() - 2000 : 0));
+}
+
+}  // namespace sluice::testing

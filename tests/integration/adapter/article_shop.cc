@@ -1,15 +1,7 @@
 #include "tests/integration/adapter/article_shop.h"
 
-#include <chrono>
-#include <stdexcept>
-#include <thread>
-
-#include "base/log.h"
-
 namespace sluice::testing {
 namespace {
-
-using namespace std::chrono_literals;
 
 constexpr const char* kPolicy = R"(
 domain: shop
@@ -47,22 +39,7 @@ requests:
 
 }  // namespace
 
-ArticleShop::ArticleShop(bool on_redis, const HttpAnswerOptions& answers) {
-  log::configure(log::Level::error, log::Format::text);
-  LimiterOptions options{.policy_text = kPolicy};
-  if (on_redis) {
-    redis_ = std::make_unique<RedisServer>();
-    options.redis_url = redis_->url();
-    options.redis_timeout = 5s;
-  }
-  limiter_ = std::make_unique<Limiter>(options);
-  const auto end = std::chrono::steady_clock::now() + 10s;
-  while (!limiter_->ready()) {
-    if (std::chrono::steady_clock::now() > end) throw std::runtime_error("Redis does not serve the limiter");
-    std::this_thread::sleep_for(1ms);
-  }
-  limits_ = std::make_unique<HttpLimits>(*limiter_, HttpLimitsOptions{.answers = answers});
-}
+ArticleShop::ArticleShop(bool on_redis) : LimitedRedis(kPolicy, on_redis) {}
 
 std::optional<LimiterRequest> ArticleShop::by_user(std::string_view user) {
   if (user.empty()) return std::nullopt;

@@ -19,21 +19,24 @@ constexpr unsigned kAllowed = 200;
 constexpr unsigned kTooMany = 429;
 constexpr std::size_t kMostToQuote = 120;
 
+constexpr int kDeepest = 32;  // of an answer's values in one another
+
 // Leaves out one value.
-bool skip(http::JsonReader& reader) {
+bool skip(http::JsonReader& reader, int depth = 0) {
+  if (depth > kDeepest) return false;
   std::string_view text;
   bool flag = false;
   switch (reader.peek()) {
     case http::JsonType::object:
       if (!reader.begin_object()) return false;
       while (reader.next_member(text)) {
-        if (!skip(reader)) return false;
+        if (!skip(reader, depth + 1)) return false;
       }
       return !reader.failed();
     case http::JsonType::array:
       if (!reader.begin_array()) return false;
       while (reader.next_element()) {
-        if (!skip(reader)) return false;
+        if (!skip(reader, depth + 1)) return false;
       }
       return !reader.failed();
     case http::JsonType::string:

@@ -35,7 +35,12 @@ void append_normal(std::string_view text, std::string& out) {
   for (std::size_t i = 0; i < text.size(); ++i) {
     const std::optional<char> byte = escaped(text.substr(i));
     if (!byte) {
-      out += text[i];
+      // A lone % as the escape that it should have been, so that nothing becomes another escape by this.
+      if (text[i] == '%') {
+        out += "%25";
+      } else {
+        out += text[i];
+      }
       continue;
     }
     if (is_unreserved(*byte)) {

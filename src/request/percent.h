@@ -7,7 +7,7 @@
 namespace sluice::request {
 
 /// Appends `text` with the escapes of letters, digits and -._~ undone and all others in capitals: what RFC 3986 calls
-/// equivalent becomes equal. What is no escape stays as it is.
+/// equivalent becomes equal, and stays the same when it is done again. A % that begins no escape becomes %25.
 void append_normal(std::string_view text, std::string& out);
 
 /// Appends the bytes that a part of a query stands for: escapes undone, + as a space.

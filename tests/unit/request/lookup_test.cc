@@ -63,9 +63,9 @@ TEST(Percent, equivalent_texts_become_equal) {
   EXPECT_EQ(normal("/%61rticles/%7e"), "/articles/~");
   EXPECT_EQ(normal("%2f%2F"), "%2F%2F");
   EXPECT_EQ(normal("%c3%BC"), "%C3%BC");
-  EXPECT_EQ(normal("%"), "%");
-  EXPECT_EQ(normal("%4"), "%4");
-  EXPECT_EQ(normal("%%34"), "%4");
+  EXPECT_EQ(normal("%"), "%25");
+  EXPECT_EQ(normal("%4"), "%254");
+  EXPECT_EQ(normal("%%34"), "%254");
 }
 
 }  // namespace

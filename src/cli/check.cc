@@ -7,7 +7,7 @@
 
 #include "base/duration.h"
 #include "base/result.h"
-#include "base/suggest.h"
+#include "cli/descriptor_text.h"
 #include "front/http/check_codec.h"
 #include "limiter/call.h"
 #include "metrics/metrics.h"
@@ -20,42 +20,6 @@ namespace {
 constexpr int kAllowed = 0;
 constexpr int kError = 1;
 constexpr int kDenied = 2;
-
-/// One entry, with the escapes of the command line taken away.
-struct OwnEntry {
-  std::string key;
-  std::string value;
-};
-
-/// "key=value,key=value" → entries.
-Result<std::vector<OwnEntry>> parse_descriptor(const std::string& text) {
-  const Error shape{"expected key=value[,key=value…], found '" + text + "'"};
-  std::vector<OwnEntry> entries(1);
-  bool in_value = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    char c = text[i];
-    if (c == ',') {
-      if (!in_value) return shape;
-      entries.emplace_back();
-      in_value = false;
-      continue;
-    }
-    if (c == '=' && !in_value) {
-      if (entries.back().key.empty()) return shape;
-      in_value = true;
-      continue;
-    }
-    if (c == '\\') {
-      if (i + 1 == text.size() || (text[i + 1] != ',' && text[i + 1] != '\\')) {
-        return Error{"a backslash stands before a comma or a backslash only, found '" + text + "'"};
-      }
-      c = text[++i];
-    }
-    (in_value ? entries.back().value : entries.back().key).push_back(c);
-  }
-  if (!in_value) return shape;
-  return entries;
-}
 
 std::string figures_of(const policy::Rule& rule, const Decision& decision) {
   if (rule.unlimited) return rule.label() + " is unlimited";
@@ -111,24 +75,6 @@ std::string_view sentence_of(limiter::Answer::Problem problem) {
   return {};
 }
 
-/// The domain asked, or an empty text and the reason.
-std::string pick_domain(const CheckOptions& options, const policy::Policy& policy, std::string& problem) {
-  const std::vector<std::string_view> names = policy.domain_names();
-  if (options.domain.empty()) {
-    if (names.size() == 1) return std::string(names.front());
-    problem = "the policy has several domains; name one with --domain:";
-    for (const std::string_view name : names) problem += " " + std::string(name);
-    return {};
-  }
-  if (policy.find_domain(options.domain) == nullptr) {
-    const std::string_view meant = nearest(options.domain, names);
-    problem = "the policy has no domain '" + options.domain + "'" +
-              (meant.empty() ? "" : "; did you mean '" + std::string(meant) + "'?");
-    return {};
-  }
-  return options.domain;
-}
-
 class NoOwner final : public limiter::Call::Owner {
  public:
   void answered(limiter::Call&) override {}  // the memory store answers within the call
@@ -178,24 +124,12 @@ int check(const CheckOptions& options, std::ostream& out, std::ostream& err, con
     return kError;
   }
   std::string problem;
-  const std::string domain = pick_domain(options, *loaded.policy, problem);
+  const std::string domain = pick_domain(options.domain, *loaded.policy, problem);
   if (!problem.empty()) return fail(problem);
 
-  std::vector<std::vector<OwnEntry>> owned;
-  for (const std::string& text : options.descriptors) {
-    auto entries = parse_descriptor(text);
-    if (!entries) return fail(entries.error().message);
-    owned.push_back(std::move(*entries));
-  }
-  std::vector<std::vector<Entry>> entries;
-  std::vector<Descriptor> descriptors;
-  for (const std::vector<OwnEntry>& own : owned) {
-    entries.emplace_back();
-    for (const OwnEntry& entry : own) entries.back().push_back({entry.key, entry.value});
-  }
-  descriptors.reserve(entries.size());
-  for (const std::vector<Entry>& one : entries) descriptors.push_back({.entries = one, .cost = {}, .limit = {}});
-  const Request request{.domain = domain, .descriptors = descriptors, .cost = options.cost};
+  const auto asked = DescriptorTexts::parse(options.descriptors);
+  if (!asked) return fail(asked.error().message);
+  const Request request{.domain = domain, .descriptors = asked->descriptors(), .cost = options.cost};
   return decide(options, request, loaded.policy, clock.now(), out, err);
 }
 

@@ -1,4 +1,6 @@
 // The command line. The one file that includes CLI11, as that takes long to compile.
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
@@ -15,6 +17,7 @@
 #include "cli/bench.h"
 #include "cli/check.h"
 #include "cli/drain.h"
+#include "cli/keys.h"
 #include "cli/lint.h"
 #include "cli/serve.h"
 #include "config/settings.h"
@@ -32,6 +35,7 @@ Commands:
   serve    Run the daemon: answers over gRPC (Envoy's RateLimitService) and HTTP
   check    Make one decision here and now; exit code 0: allowed, 2: denied, 1: error
   drain    Work off a queue of requests beyond their limit, at the limit's rate
+  keys     Look at counters in Redis, or forget them
   lint     Read policy files and tell what is wrong with them
   bench    Put load on a daemon or the library, and check what is admitted; exit code 2: too much
   config   Print the settings that serve would run with, and where each comes from
@@ -72,7 +76,7 @@ std::string unexpected(const CLI::App& command, const std::string& argument) {
 
 int unknown_command(const std::string& name) {
   if (name.starts_with('-')) return fail("", "unknown flag " + name + "; see 'sluice --help'");
-  constexpr std::array<std::string_view, 6> commands{"drain", "serve", "check", "lint", "config", "bench"};
+  constexpr std::array<std::string_view, 7> commands{"drain", "serve", "check", "lint", "config", "bench", "keys"};
   const std::string_view near = sluice::nearest(name, commands);
   return fail("", "unknown command '" + name + "'" +
                       (near.empty() ? "; see 'sluice --help'" : "; did you mean '" + std::string(near) + "'?"));
@@ -180,6 +184,29 @@ void add_bench_flags(CLI::App& command, sluice::cli::BenchOptions& options) {
   command.add_flag("--quiet", options.quiet, "Tell nothing before the report");
 }
 
+CLI::App* add_keys(CLI::App& app, sluice::cli::KeysOptions& options, SettingFlags& flags) {
+  CLI::App* keys = app.add_subcommand(
+      "keys", "Look at counters in Redis (inspect), or forget them (reset). Exit code 0: done, 1: error or refused.");
+  keys->add_option("action", options.action, "inspect or reset")->type_name("ACTION");
+  keys->add_option("descriptor", options.descriptors,
+                   "A descriptor each: its entries in order, separated by commas; needs --policy")
+      ->type_name("KEY=VALUE[,KEY=VALUE...]");
+  keys->add_option("--domain", options.domain, "Domain; may be left out when the policy has one only")
+      ->type_name("NAME");
+  keys->add_option("--key", options.keys, "A key as it is named in Redis; repeatable")
+      ->type_name("NAME")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->allow_extra_args(false);
+  keys->add_option("--pattern", options.pattern, "All keys of this pattern, as SCAN takes it")->type_name("GLOB");
+  keys->add_option("--most", options.most, "Most keys of the pattern; with more, nothing is done [1000]")
+      ->type_name("NUMBER");
+  keys->add_flag("--json", options.json, "One JSON object a line");
+  keys->add_flag("--yes", options.yes, "reset by a pattern without asking");
+  flags.add_to(*keys);
+  return keys;
+}
+
 int run(int argc, char** argv) {
   CLI::App app;
   app.allow_extras();
@@ -217,6 +244,10 @@ int run(int argc, char** argv) {
       ->type_name("KEY=VALUE[,KEY=VALUE...]");
 
   sluice::cli::LintOptions lint_options;
+  sluice::cli::KeysOptions keys_options;
+  SettingFlags keys_flags;
+  CLI::App* keys = add_keys(app, keys_options, keys_flags);
+
   CLI::App* lint = app.add_subcommand(
       "lint",
       "Read policy files and tell what is wrong with them, one finding a line. Exit code 0: nothing, 1: errors.");
@@ -232,7 +263,8 @@ int run(int argc, char** argv) {
 
   sluice::cli::DrainOptions drain_options;
   SettingFlags drain_flags;
-  CLI::App* drain = app.add_subcommand("drain", "Work off a queue of requests beyond their limit, at the limit's rate.");
+  CLI::App* drain =
+      app.add_subcommand("drain", "Work off a queue of requests beyond their limit, at the limit's rate.");
   drain_flags.add_to(*drain);
   drain->add_option("--queue", drain_options.queue, "Queue of the server file")->type_name("NAME");
   drain->add_option("--deliver", drain_options.deliver, "Deliver over HTTP to this server: http://host:port[/base]")
@@ -249,7 +281,7 @@ int run(int argc, char** argv) {
   drain->add_option("--report", drain_options.report, "Log the counts so often; without it at the end only")
       ->type_name("DURATION");
 
-  for (CLI::App* command : {serve, config, drain, check, lint, bench}) {
+  for (CLI::App* command : {serve, config, drain, check, lint, bench, keys}) {
     command->allow_extras();
     command->set_help_flag("-h,--help", "Show this");
   }
@@ -300,6 +332,10 @@ int run(int argc, char** argv) {
     if (drain_options.queue.empty()) return fail("drain", "no queue: name one of the server file with --queue");
     drain_options.settings = drain_flags.options(*drain);
     return sluice::cli::drain(drain_options, std::cerr);
+  }
+  if (used.front() == keys) {
+    keys_options.settings = keys_flags.options(command);
+    return sluice::cli::keys(keys_options, std::cin, isatty(STDIN_FILENO) == 1, std::cout, std::cerr);
   }
   if (used.front() == check) {
     if (check_options.policy.empty()) return fail("check", "no policy: name a file or directory with --policy");

@@ -1,0 +1,176 @@
+// sluice keys, the real binary on a real Redis.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <boost/json.hpp>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sluice/limiter.h"
+#include "tests/integration/redis_server.h"
+#include "tests/integration/support/daemon.h"
+#include "tests/integration/support/process.h"
+
+namespace sluice::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr const char* kPolicy = R"(
+domain: shop
+descriptors:
+  - key: user
+    rate_limit: { name: PerUser, period: 1d, requests_per_unit: 30, algorithm: token_bucket }
+    descriptors:
+      - key: path
+        rate_limit: { period: 1d, requests_per_unit: 5, algorithm: fixed_window }
+  - key: log
+    rate_limit: { period: 1h, requests_per_unit: 7, algorithm: sliding_log }
+  - key: window
+    rate_limit: { period: 1h, requests_per_unit: 9, algorithm: sliding_window }
+  - key: leaky
+    rate_limit: { period: 1h, requests_per_unit: 3600, algorithm: leaky_bucket, queue: 9 }
+  - key: month
+    rate_limit: { unit: month, requests_per_unit: 11, align: calendar }
+)";
+
+class CliKeys : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() { server_ = std::make_unique<RedisServer>(); }
+  static void TearDownTestSuite() { server_.reset(); }
+  void SetUp() override { server_->command({"FLUSHALL"}); }
+
+  // Charges a descriptor as a program would.
+  static void charge(LimiterRequest::Descriptor descriptor, std::uint64_t cost) {
+    Limiter limiter({.policy_text = kPolicy, .redis_url = server_->url(), .redis_timeout = std::chrono::seconds(5)});
+    const LimiterAnswer answer =
+        limiter.check({.domain = "shop", .descriptors = {std::move(descriptor)}, .cost = cost});
+    ASSERT_TRUE(answer.allowed);
+    ASSERT_EQ(answer.decision.source, Source::redis);
+  }
+  struct Outcome {
+    std::optional<int> code;
+    std::string output;
+  };
+  static Outcome run(const std::vector<std::string>& words) {
+    std::vector<std::string> command{test::sluice_binary(), "keys"};
+    command.insert(command.end(), words.begin(), words.end());
+    command.insert(command.end(), {"--store.redis.url", server_->url()});
+    test::Process process(command);
+    const auto code = process.wait();
+    return {code, process.output()};
+  }
+  [[nodiscard]] Outcome with_policy(std::vector<std::string> words) const {
+    words.insert(words.end(), {"--policy", policy_});
+    return run(words);
+  }
+  static boost::json::object object(const Outcome& outcome) {
+    EXPECT_EQ(outcome.code, 0) << outcome.output;
+    return boost::json::parse(outcome.output).as_object();
+  }
+
+  static inline std::unique_ptr<RedisServer> server_;
+  const test::TempFolder folder_;
+  const std::string policy_ = folder_.write("policy.yaml", kPolicy);
+};
+
+TEST_F(CliKeys, InspectTellsEachAlgorithm) {
+  struct Case {
+    LimiterRequest::Descriptor descriptor;
+    std::string text;
+    std::string_view algorithm;
+    std::uint64_t limit;
+  };
+  const Case cases[] = {{{{"user", "42"}}, "user=42", "token_bucket", 30},
+                        {{{"user", "42"}, {"path", "/x"}}, "user=42,path=/x", "fixed_window", 5},
+                        {{{"log", "a"}}, "log=a", "sliding_log", 7},
+                        {{{"window", "a"}}, "window=a", "sliding_window", 9},
+                        {{{"leaky", "a"}}, "leaky=a", "leaky_bucket", 10},
+                        {{{"month", "a"}}, "month=a", "fixed_window", 11}};
+  for (const Case& one : cases) {
+    const boost::json::object fresh = object(with_policy({"inspect", "--json", one.text}));
+    EXPECT_FALSE(fresh.at("found").as_bool()) << one.text;
+    EXPECT_EQ(fresh.at("remaining").to_number<std::uint64_t>(), one.limit) << one.text;
+    charge(one.descriptor, 2);
+    const boost::json::object told = object(with_policy({"inspect", "--json", one.text}));
+    EXPECT_TRUE(told.at("found").as_bool()) << one.text;
+    EXPECT_EQ(told.at("algorithm").as_string(), one.algorithm);
+    EXPECT_EQ(told.at("limit").to_number<std::uint64_t>(), one.limit) << one.text;
+    EXPECT_EQ(told.at("remaining").to_number<std::uint64_t>(), one.limit - 2) << one.text;
+    EXPECT_FALSE(told.contains("problem")) << boost::json::serialize(told);
+    EXPECT_GT(told.at("ttl").to_number<double>(), 0) << one.text;
+    EXPECT_GE(told.at("age").to_number<double>(), 0) << one.text;
+    EXPECT_LT(told.at("age").to_number<double>(), 60) << one.text;
+    EXPECT_GE(told.at("ttl").to_number<double>(), told.at("reset_after").to_number<double>()) << one.text;
+    // Without the policy the value tells what it can.
+    const std::string name(told.at("key").as_string());
+    const boost::json::object alone = object(run({"inspect", "--json", "--key", name}));
+    EXPECT_FALSE(alone.contains("problem")) << boost::json::serialize(alone);
+    EXPECT_GT(alone.at("ttl").to_number<double>(), 0) << one.text;
+    if (one.text != "month=a") {
+      EXPECT_EQ(alone.at("used").to_number<std::uint64_t>(), 2U) << one.text;
+    }
+  }
+  EXPECT_EQ(server_->integer({"DBSIZE"}), 6);
+}
+
+TEST_F(CliKeys, InspectInWords) {
+  charge({{"user", "42"}}, 3);
+  const Outcome told = with_policy({"inspect", "--domain", "shop", "user=42"});
+  EXPECT_EQ(told.code, 0);
+  EXPECT_THAT(told.output, HasSubstr("sluice:{42}shop/user;tb\n  limit: PerUser\n  algorithm: token bucket, 30 per 1d, "
+                                     "burst 30\n  remaining: 27 of 30\n  reset after: "));
+  EXPECT_THAT(told.output, HasSubstr("  last changed: "));
+  EXPECT_THAT(with_policy({"inspect", "user=none"}).output, HasSubstr("  state: none: as never used\n"));
+}
+
+TEST_F(CliKeys, WhatIsNotAStateIsNamed) {
+  server_->command({"SET", "sluice:{42}shop/user;tb", "hello"});
+  server_->command({"LPUSH", "sluice:{43}shop/user;tb", "1"});
+  server_->command({"SET", "sluice:{44}shop/user;tb", std::string("\x01t\x00\x01", 4)});
+  server_->command({"SET", "sluice:other", "1"});
+  const Outcome told = with_policy({"inspect", "--pattern", "sluice:*"});
+  EXPECT_EQ(told.code, 0);
+  EXPECT_THAT(told.output, HasSubstr("problem: a foreign value: it does not begin as a state does"));
+  EXPECT_THAT(told.output, HasSubstr("problem: a list is no state of a limit"));
+  EXPECT_THAT(told.output, HasSubstr("problem: a key holds a value that is not a state of its limit"));
+  EXPECT_THAT(told.output, HasSubstr("problem: the name is not one of Sluice's"));
+  const Outcome without_policy = run({"inspect", "--pattern", "sluice:*"});
+  EXPECT_EQ(without_policy.code, 0);
+  EXPECT_THAT(without_policy.output, HasSubstr("its numbers are out of range"));
+}
+
+TEST_F(CliKeys, ResetRemovesExactlyThese) {
+  for (const char* user : {"1", "2", "3"}) charge({{"user", user}}, 1);
+  Outcome told = with_policy({"reset", "user=1"});
+  EXPECT_EQ(told.output, "1 of 1 key removed\n");
+  EXPECT_EQ(with_policy({"reset", "user=1"}).output, "0 of 1 key removed; the others were not there\n");
+  EXPECT_EQ(run({"reset", "--key", "sluice:{2}shop/user;tb", "--json"}).output, "{\"keys\":1,\"removed\":1}\n");
+  EXPECT_EQ(server_->integer({"DBSIZE"}), 1);
+  server_->command({"SET", "sluic", "theirs"});
+  told = run({"reset", "--pattern", "sluice:*"});
+  EXPECT_EQ(told.code, 1);
+  EXPECT_THAT(told.output, HasSubstr("1 keys match; say --yes to remove them"));
+  EXPECT_EQ(run({"reset", "--pattern", "sluice:*", "--yes"}).output, "1 of 1 key removed\n");
+  EXPECT_EQ(server_->integer({"DBSIZE"}), 1);
+}
+
+TEST_F(CliKeys, MistakesAreTold) {
+  for (int i = 0; i < 3; ++i) server_->command({"SET", "sluice:{" + std::to_string(i) + "}x", "1"});
+  const auto told = [](const Outcome& outcome) {
+    EXPECT_EQ(outcome.code, 1);
+    return outcome.output;
+  };
+  EXPECT_THAT(told(run({"inspect", "--pattern", "sluice:*", "--most", "2"})), HasSubstr("more than 2 keys match"));
+  EXPECT_THAT(told(run({"reset", "--pattern", "*", "--yes"})), HasSubstr("must begin with the prefix sluice:"));
+  EXPECT_EQ(server_->integer({"DBSIZE"}), 3);
+  EXPECT_THAT(told(run({"inspect", "user=42"})), HasSubstr("descriptors need a policy"));
+  EXPECT_THAT(told(with_policy({"inspect", "team=42"})), HasSubstr("no limit of domain 'shop' counts team=42"));
+  EXPECT_THAT(told(run({"inspect"})), HasSubstr("name the counters"));
+  EXPECT_THAT(told(run({"remove", "--key", "x"})), HasSubstr("expected inspect or reset, found 'remove'"));
+}
+
+}  // namespace
+}  // namespace sluice::testing

@@ -100,6 +100,8 @@ struct Desk::Intake {
   std::uint64_t place = 0;
   nanoseconds expected{};
   milliseconds life{};
+  Admission answer;
+  std::atomic<int> parts{2};  ///< ticket and broker, that have yet to answer
 };
 
 Desk::Desk(std::unique_ptr<Tickets> tickets) : tickets_(std::move(tickets)) {}
@@ -199,14 +201,14 @@ void Desk::admit(const policy::Rule& rule, Message message, Answered answered) {
   ticket.expected_us =
       kept.created_us + std::chrono::duration_cast<std::chrono::microseconds>(intake->expected).count();
   ticket.place = intake->place;
-  tickets_->create(kept.ticket, std::move(ticket), intake->life, [this, intake](bool reached) {
-    if (reached) {
-      publish(intake);
-      return;
-    }
-    ++intake->line->refused;
-    intake->answered(refuse("tickets_down", "the store of tickets cannot be reached", kBrokerPause));
-  });
+  // Both at once, as each takes its time. A drainer may be quicker than the ticket: then it makes one itself.
+  tickets_->create(kept.ticket, std::move(ticket), intake->life, [intake](bool /*reached*/) { settle_part(*intake); });
+  publish(intake);
+}
+
+/// Ticket or broker has answered; the second of them lets the answer go.
+void Desk::settle_part(Intake& intake) {
+  if (intake.parts.fetch_sub(1) == 1) intake.answered(std::move(intake.answer));
 }
 
 void Desk::publish(const std::shared_ptr<Intake>& intake) {
@@ -217,20 +219,19 @@ void Desk::publish(const std::shared_ptr<Intake>& intake) {
   intake->line->broker->publish(std::move(what), [this, intake](bool stored, std::string_view why) {
     if (stored) {
       ++intake->line->stored;
-      Admission answer;
-      answer.stored = true;
-      answer.ticket = intake->message.ticket;
-      answer.place = intake->place;
-      answer.expected = intake->expected;
-      intake->answered(std::move(answer));
-      return;
+      intake->answer.stored = true;
+      intake->answer.ticket = intake->message.ticket;
+      intake->answer.place = intake->place;
+      intake->answer.expected = intake->expected;
+    } else {
+      ++intake->line->failed;
+      // It may lie in the broker all the same. The caller is told that it was refused, so it must not be delivered.
+      tickets_->cancel(intake->message.ticket, "not confirmed by the broker", intake->life,
+                       [](bool /*reached*/, std::optional<TicketState> /*before*/) {});
+      intake->answer =
+          refuse("queue_down", "the queue " + intake->line->settings.name + ": " + std::string(why), kBrokerPause);
     }
-    ++intake->line->failed;
-    // It may lie in the broker all the same. The caller is told that it was refused, so it must not be delivered.
-    tickets_->cancel(intake->message.ticket, "not confirmed by the broker", intake->life,
-                     [](bool /*reached*/, std::optional<TicketState> /*before*/) {});
-    intake->answered(
-        refuse("queue_down", "the queue " + intake->line->settings.name + ": " + std::string(why), kBrokerPause));
+    settle_part(*intake);
   });
 }
 

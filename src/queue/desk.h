@@ -30,7 +30,7 @@ struct Admission {
   std::uint64_t place = 0;              ///< in its queue, from 1
   std::chrono::nanoseconds expected{};  ///< until it is worked off
   // Not stored:
-  std::string_view code;  ///< queue_full, queue_too_slow, queue_too_old, queue_down, tickets_down; a literal
+  std::string_view code;  ///< queue_full, queue_too_slow, queue_too_old, queue_down; a literal
   std::string message;
   std::chrono::nanoseconds retry_after{};
 };
@@ -93,6 +93,7 @@ class Desk {
   [[nodiscard]] Line* find(std::string_view name) const;
   [[nodiscard]] std::optional<Admission> refusal(const Line& line, const policy::Rule& rule, Intake& intake) const;
   void publish(const std::shared_ptr<Intake>& intake);
+  static void settle_part(Intake& intake);
   void keep();
   void look();
 

@@ -287,7 +287,7 @@ void Drainer::work(Lane& lane) {
     stage(lane, now);
     if (lane.mode == Lane::Mode::reserve) reserve(lane, now);
     if (lane.mode == Lane::Mode::ask) ask(lane, now);
-    deliver_due(lane, now);
+    deliver_due(lane);
   }
   forget_if_empty(lane);
 }
@@ -480,19 +480,18 @@ void Drainer::hold_off(Lane& lane, std::int64_t now) {
   wake_at(lane, lane.blocked_until);
 }
 
-void Drainer::deliver_due(Lane& lane, std::int64_t now) {
+void Drainer::deliver_due(Lane& lane) {
+  std::int64_t now = 0;
   while (!lane.ready.empty() && !stopping_) {
     const ItemPtr item = lane.ready.front();
+    now = clock_.now().steady;
     std::int64_t due = now;
     if (lane.mode == Lane::Mode::reserve) due = lane.schedule->due(item->cost);
     if (lane.mode == Lane::Mode::ask) due = lane.is_granted ? lane.grant_at : TokenSchedule::kNone;
     if (due == TokenSchedule::kNone) return;
     if (due > now) {
-      now = clock_.now().steady;
-      if (due > now) {
-        wake_at(lane, due);
-        return;
-      }
+      wake_at(lane, due);
+      return;
     }
     if (in_flight_ >= options_.in_flight) {
       if (!std::exchange(lane.is_starved, true)) starved_.push_back(&lane);

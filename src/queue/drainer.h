@@ -103,7 +103,7 @@ class Drainer {
   void answered_reserve(Question& question, Lane& lane, std::int64_t now);
   void answered_check(Question& question, Lane& lane, std::int64_t now);
   void hold_off(Lane& lane, std::int64_t now);
-  void deliver_due(Lane& lane, std::int64_t now);
+  void deliver_due(Lane& lane);
   void deliver(Lane& lane, const ItemPtr& item);
   void ended(const ItemPtr& item, const Outcome& outcome);
   void retry(const ItemPtr& item, const Outcome& outcome);

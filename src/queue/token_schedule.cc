@@ -18,9 +18,10 @@ constexpr auto kLongest = static_cast<std::uint64_t>(std::numeric_limits<std::in
 TokenSchedule::TokenSchedule(const Limit& limit)
     : limit_(limit),
       slack_(length_of(1) >= kMillisecond ? 0 : kMillisecond),
-      a_second_(
-          static_cast<std::uint64_t>(Wide{limit.rate} * kSecond / static_cast<std::uint64_t>(limit.period.count())) +
-          1) {
+      a_second_(1 + static_cast<std::uint64_t>(Wide{limit.rate} * kSecond /
+                                               static_cast<std::uint64_t>(limit.period.count()))),
+      // The one more leaves room for this: what is sent now arrives a little later, and not always equally so.
+      window_(kSecond + std::min(kMillisecond, length_of(1) / 2)) {
   assert(limit.rate > 0);
 }
 
@@ -44,7 +45,7 @@ std::int64_t TokenSchedule::due(std::uint64_t cost) const {
   std::int64_t at = std::max(span->last - length_of(span->count - needed), next_);
   std::uint64_t count = used_count_;
   for (auto used = used_.begin(); used != used_.end() && count + cost > a_second_; ++used) {
-    at = std::max(at, used->last + kSecond);
+    at = std::max(at, used->last + window_);
     count -= used->count;
   }
   return at;
@@ -54,7 +55,7 @@ void TokenSchedule::use(std::uint64_t cost, std::int64_t now) {
   assert(due(cost) <= now);
   if (cost == 0) return;
   next_ = std::max(next_, now - slack_) + length_of(cost) / 2;
-  while (!used_.empty() && used_.front().last <= now - kSecond) {
+  while (!used_.empty() && used_.front().last <= now - window_) {
     used_count_ -= used_.front().count;
     used_.pop_front();
   }

@@ -45,6 +45,7 @@ class TokenSchedule {
   const Limit limit_;
   const std::int64_t slack_;      ///< how far ahead of twice the rate they may be
   const std::uint64_t a_second_;  ///< most tokens in a second
+  const std::int64_t window_;     ///< a second and a little
   std::deque<Span> spans_;
   std::uint64_t left_ = 0;
   std::int64_t last_ = 0;

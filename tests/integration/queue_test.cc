@@ -497,6 +497,71 @@ TEST_P(QueueTest, ForeignPoisonedExpiredAndCancelledMessagesAreNotDelivered) {
   while (!answered) std::this_thread::sleep_for(1ms);
 }
 
+TEST_P(QueueTest, SeveralDrainersShareOneRate) {
+  const std::size_t count = is_long() ? 10'000 : 1'000;
+  open_desk();
+  admit(static_cast<int>(count), 64);
+  std::vector<std::unique_ptr<DrainRunner>> runners;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < (is_long() ? 8 : 2); ++i) {
+    runners.push_back(std::make_unique<DrainRunner>(setup(*desk_->broker("orders"), desk_->tickets())));
+    threads.emplace_back([runner = runners.back().get()] { runner->run(); });
+  }
+  EXPECT_TRUE(wait_received(count));
+  for (const auto& runner : runners) runner->stop();
+  for (std::thread& thread : threads) thread.join();
+  check_received(received_);
+  std::ranges::sort(received_, {}, &Received::at);
+  // The middle: drainers join and leave at the ends.
+  const std::size_t from = count / 5;
+  const std::size_t to = count - count / 5;
+  const double seconds = static_cast<double>(received_[to].at - received_[from].at) / 1e9;
+  const double rate = static_cast<double>(to - from) / seconds;
+  std::cout << runners.size() << " drainers: " << rate << " a second\n";
+  EXPECT_LE(rate, 1.02 * 500);
+  if (is_long()) {
+    EXPECT_NEAR(rate, 500, 5);
+  }
+}
+
+TEST_P(QueueTest, TwentyThousandASecond) {
+  if (!is_long()) GTEST_SKIP() << "for a machine without other work: SLUICE_LONG_TESTS=1";
+  load_policy(20'000);
+  open_desk();
+  const std::size_t count = 100'000;
+  admit(static_cast<int>(count), 1'000);
+  DrainRunner runner(setup(*desk_->broker("orders"), desk_->tickets()));
+  std::thread thread([&] { runner.run(); });
+  EXPECT_TRUE(wait_received(count));
+  runner.stop();
+  thread.join();
+  check_received(received_);
+  const double seconds = static_cast<double>(received_.back().at - received_.front().at) / 1e9;
+  std::cout << static_cast<double>(count) / seconds << " a second\n";
+}
+
+TEST_P(QueueTest, OneASecondKeepsTheBrokersPatience) {
+  if (!is_long()) GTEST_SKIP() << "takes 80 s: SLUICE_LONG_TESTS=1";
+  load_policy(1);
+  open_desk();
+  admit(200, 64);
+  config::QueueSettings fitted;
+  DrainSetup made = setup(*desk_->broker("orders"), desk_->tickets());
+  fit_to_broker(settings_, *policies_.get(), fitted, made.options);
+  auto broker = make_broker(fitted);
+  ASSERT_TRUE(broker);
+  made.broker = broker->get();
+  DrainRunner runner(made);
+  std::thread thread([&] { runner.run(); });
+  EXPECT_TRUE(wait_received(80));
+  runner.stop();
+  thread.join();
+  EXPECT_EQ(runner.counts().report.duplicates, 0U);
+  if (GetParam() == Kind::rabbitmq) {
+    EXPECT_EQ(servers().rabbit->log().find("PRECONDITION_FAILED"), std::string::npos);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Kafka, QueueTest, ::testing::Values(config::QueueSettings::Kind::kafka));
 INSTANTIATE_TEST_SUITE_P(RabbitMQ, QueueTest, ::testing::Values(config::QueueSettings::Kind::rabbitmq));
 

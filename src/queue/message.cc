@@ -15,25 +15,28 @@ namespace {
 // As in other binary formats: a byte that no text has, and line ends that a careless copy would change.
 constexpr std::string_view kMark("\x89SLQ\r\n\x1a\x01", 8);  // the last byte: the version
 
-enum Field : std::uint32_t {
-  kTicket = 1,
-  kCreated = 2,
-  kExpires = 3,
-  kDomain = 4,
-  kDescriptor = 5,
-  kCost = 6,
-  kKey = 7,
-  kGroup = 8,
-  kMethod = 9,
-  kPath = 10,
-  kHeader = 11,
-  kBody = 12,
-  kBodyReference = 13,
-  kReason = 14,
-  kAttempts = 15,
-};
-enum DescriptorField : std::uint32_t { kEntry = 1, kDescriptorCost = 2 };
-enum PairField : std::uint32_t { kName = 1, kValue = 2 };
+// Fields of a message.
+constexpr std::uint32_t kTicket = 1;
+constexpr std::uint32_t kCreated = 2;
+constexpr std::uint32_t kExpires = 3;
+constexpr std::uint32_t kDomain = 4;
+constexpr std::uint32_t kDescriptor = 5;
+constexpr std::uint32_t kCost = 6;
+constexpr std::uint32_t kKey = 7;
+constexpr std::uint32_t kGroup = 8;
+constexpr std::uint32_t kMethod = 9;
+constexpr std::uint32_t kPath = 10;
+constexpr std::uint32_t kHeader = 11;
+constexpr std::uint32_t kBody = 12;
+constexpr std::uint32_t kBodyReference = 13;
+constexpr std::uint32_t kReason = 14;
+constexpr std::uint32_t kAttempts = 15;
+// Of a descriptor.
+constexpr std::uint32_t kEntry = 1;
+constexpr std::uint32_t kDescriptorCost = 2;
+// Of an entry or a header.
+constexpr std::uint32_t kName = 1;
+constexpr std::uint32_t kValue = 2;
 
 using protozero::pbf_reader;
 using protozero::pbf_wire_type;
@@ -124,15 +127,14 @@ void read_varint(pbf_reader& reader, Message& message) {
 void read_fields(std::string_view bytes, Message& message) {
   pbf_reader reader(bytes.data(), bytes.size());
   while (reader.next()) {
+    const bool is_bytes = reader.wire_type() == pbf_wire_type::length_delimited;
     if (reader.wire_type() == pbf_wire_type::varint) {
       read_varint(reader, message);
-    } else if (reader.wire_type() != pbf_wire_type::length_delimited) {
-      reader.skip();
-    } else if (reader.tag() == kDescriptor) {
+    } else if (is_bytes && reader.tag() == kDescriptor) {
       message.descriptors.push_back(read_descriptor(reader.get_message()));
-    } else if (reader.tag() == kHeader) {
+    } else if (is_bytes && reader.tag() == kHeader) {
       message.headers.push_back(read_pair(reader.get_message()));
-    } else if (std::string* text = text_of(message, reader.tag())) {
+    } else if (std::string* text = is_bytes ? text_of(message, reader.tag()) : nullptr) {
       *text = reader.get_string();
     } else {
       reader.skip();  // a later version's

@@ -1,7 +1,7 @@
 # Tests against a redis-server of their own.
 find_package(Python3 3.9 REQUIRED COMPONENTS Interpreter)
 
-add_library(redis_test_support STATIC redis_engine.cc redis_server.cc store_engine.cc)
+add_library(redis_test_support STATIC redis_engine.cc redis_server.cc redis_sets.cc store_engine.cc)
 target_include_directories(redis_test_support PUBLIC ${PROJECT_SOURCE_DIR})
 target_link_libraries(redis_test_support PUBLIC sluice::redis_store sluice_model
                                          PRIVATE $<BUILD_INTERFACE:sluice_flags>)

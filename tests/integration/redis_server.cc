@@ -11,6 +11,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <fstream>
 #include <stdexcept>
 #include <thread>
 
@@ -38,7 +39,9 @@ std::string server_program() {
 
 }  // namespace
 
-RedisServer::RedisServer(std::vector<std::string> options) : options_(std::move(options)) {
+RedisServer::RedisServer(std::vector<std::string> options, std::string config)
+    : options_(std::move(options)), config_(std::move(config)) {
+  std::signal(SIGPIPE, SIG_IGN);  // hiredis writes to connections that may have been closed
   std::string pattern = (std::filesystem::temp_directory_path() / "sluice-redis-XXXXXX").string();
   if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("cannot make a directory for redis-server");
   directory_ = pattern;
@@ -78,6 +81,12 @@ void RedisServer::launch(const std::vector<std::string>& more_options) {
       server_program(), "--port", std::to_string(port_), "--bind",      "127.0.0.1", "--dir",    directory_.string(),
       "--save",         "",       "--unixsocket",        socket_path(), "--logfile", "redis.log"};
   words.insert(words.end(), options_.begin(), options_.end());
+  if (!config_.empty()) {
+    const std::string file = (directory_ / "server.conf").string();
+    // A sentinel keeps what it has learned there.
+    if (!std::filesystem::exists(file)) std::ofstream(file) << config_;
+    words.insert(words.begin() + 1, file);
+  }
   words.insert(words.end(), more_options.begin(), more_options.end());
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
@@ -148,9 +157,13 @@ store::redis::Reply RedisServer::command(const std::vector<std::string>& words) 
     texts.push_back(word.data());
     sizes.push_back(word.size());
   }
-  connect();
-  store::redis::Reply reply(static_cast<redisReply*>(
-      redisCommandArgv(context_.get(), static_cast<int>(words.size()), texts.data(), sizes.data())));
+  store::redis::Reply reply;
+  // A connection that the server has closed, as when a sentinel has made it a replica, is found out only by using it.
+  for (int attempt = 0; attempt < 2 && reply == nullptr; ++attempt) {
+    connect();
+    reply.reset(static_cast<redisReply*>(
+        redisCommandArgv(context_.get(), static_cast<int>(words.size()), texts.data(), sizes.data())));
+  }
   if (reply == nullptr) throw std::runtime_error(words[0] + ": no reply");
   return reply;
 }

@@ -19,7 +19,8 @@ namespace sluice::testing {
 /// both end with the object. Throws std::runtime_error when it cannot be started.
 class RedisServer {
  public:
-  explicit RedisServer(std::vector<std::string> options = {});
+  /// `config`: lines of a file that is given to it, too; empty: none.
+  explicit RedisServer(std::vector<std::string> options = {}, std::string config = {});
   ~RedisServer();
   RedisServer(const RedisServer&) = delete;
   RedisServer& operator=(const RedisServer&) = delete;
@@ -55,6 +56,7 @@ class RedisServer {
   void connect();
 
   std::vector<std::string> options_;
+  std::string config_;
   std::filesystem::path directory_;
   std::uint16_t port_ = 0;
   pid_t pid_ = 0;

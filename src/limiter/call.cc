@@ -57,6 +57,49 @@ void Call::cancel() {
   if (store::Store* store = std::exchange(pending_at_, nullptr)) store->cancel(*this);
 }
 
+namespace {
+
+bool is_held(const Status& status) {
+  return status.rule != nullptr && status.rule->holds && status.decision.allowed && status.decision.delay > Wait();
+}
+
+}  // namespace
+
+std::chrono::nanoseconds Call::hold() const {
+  Wait longest;
+  if (!answer_.allowed) return longest.value();
+  for (const Status& status : answer_.statuses) {
+    if (is_held(status)) longest = std::max(longest, status.decision.delay);
+  }
+  return longest.value();
+}
+
+void Call::end_hold() {
+  answer_.decision.delay = Wait();
+  for (Status& status : answer_.statuses) {
+    if (is_held(status)) status.decision.delay = Wait();
+    answer_.decision.delay = std::max(answer_.decision.delay, status.decision.delay);
+  }
+}
+
+void Call::refuse_hold() {
+  const Wait longest(hold());
+  for (std::size_t i = 0; i < answer_.statuses.size(); ++i) {
+    Status& status = answer_.statuses[i];
+    if (!is_held(status)) continue;
+    const bool decides = status.decision.delay == longest;
+    status.over_limit = true;
+    status.decision.allowed = false;
+    status.decision.retry_after = status.decision.delay;
+    status.decision.delay = Wait();
+    if (!decides) continue;
+    answer_.decision = status.decision;
+    answer_.decision.which = static_cast<std::uint32_t>(i);
+    answer_.deciding = status.rule;
+  }
+  answer_.allowed = false;
+}
+
 void Call::complete() {
   pending_at_ = nullptr;
   finish();

@@ -1,6 +1,7 @@
 // One request on its way: descriptors → charges → store → answer. Every front goes through here.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -71,6 +72,15 @@ class Call final : private store::Check {
   /// Withdraws a pending call; its owner hears nothing more of it.
   void cancel();
   [[nodiscard]] const Answer& answer() const { return answer_; }
+
+  /// How long a front holds the answer back: the longest delay of the leaky buckets whose policy says `delay: hold`.
+  /// Zero: not at all.
+  [[nodiscard]] std::chrono::nanoseconds hold() const;
+  /// The answer has been held back: the delays of those limits are over.
+  void end_hold();
+  /// The caller cannot wait so long: the answer becomes a denial, which says when the slot would have been. The slot
+  /// stays taken, as slots are never given twice.
+  void refuse_hold();
 
  private:
   void complete() override;

@@ -264,7 +264,7 @@ int Connection::fail(std::uint32_t error) {
 
 std::int64_t Connection::next_deadline() const {
   if (dead_) return INT64_MAX;
-  std::int64_t next = std::min(earliest_call_, drain_deadline_);
+  std::int64_t next = std::min({earliest_call_, earliest_hold_, drain_deadline_});
   if (!greeted_) next = std::min(next, later(born_, options_.handshake_timeout));
   if (!open_.empty()) next = std::min(next, later(open_.front().begun, options_.stream_timeout));
   if (drain_ == Drain::no) {
@@ -283,6 +283,7 @@ void Connection::expire(Time now) {
   }
   if (now.steady >= drain_deadline_) finish_drain();
 
+  if (now.steady >= earliest_hold_) end_holds();
   if (now.steady >= earliest_call_) {
     earliest_call_ = INT64_MAX;
     for (Stream& stream : open_) {
@@ -526,7 +527,7 @@ void Connection::should_rate_limit(Stream& stream, std::string_view message) {
   }
   const auto progress = stream.call.start(decoder.request(), service_.policy.get(), *service_.store, now_);
   if (progress == store::Progress::answered) {
-    respond_rate_limit(stream);
+    if (!hold_back(stream)) respond_rate_limit(stream);
     return;
   }
   stream.state = Stream::State::pending;
@@ -536,8 +537,46 @@ void Connection::should_rate_limit(Stream& stream, std::string_view message) {
   }
 }
 
+/// True: the answer waits for a leaky bucket's slot, from now on.
+bool Connection::hold_back(Stream& stream) {
+  const std::chrono::nanoseconds hold = stream.call.hold();
+  if (hold.count() == 0) return false;
+  std::int64_t deadline = later(stream.begun, options_.stream_timeout);
+  if (stream.timeout >= 0) deadline = std::min(deadline, later(stream.begun, std::chrono::nanoseconds(stream.timeout)));
+  stream.held_until = later(now_.steady, hold);
+  if (stream.held_until >= deadline) {
+    stream.call.refuse_hold();  // it would come when nobody waits for it any more
+    return false;
+  }
+  stream.state = Stream::State::held;
+  earliest_hold_ = std::min(earliest_hold_, stream.held_until);
+  release_buffered(stream);
+  return true;
+}
+
+/// Answers those whose time has come, in the order of their beginning.
+void Connection::end_holds() {
+  earliest_hold_ = INT64_MAX;
+  for (Stream& stream : open_) {
+    if (stream.state == Stream::State::decided) {
+      if (!hold_back(stream)) respond_rate_limit(stream);
+    } else if (stream.state == Stream::State::held && stream.held_until > now_.steady) {
+      earliest_hold_ = std::min(earliest_hold_, stream.held_until);
+    } else if (stream.state == Stream::State::held) {
+      stream.call.end_hold();
+      respond_rate_limit(stream);
+    }
+  }
+}
+
 void Connection::call_answered(Stream& stream) {
-  respond_rate_limit(stream);
+  if (stream.call.hold().count() == 0) {
+    respond_rate_limit(stream);
+  } else {
+    // Its time begins when it is known, and what time it is will be said with the next turn: at once.
+    stream.state = Stream::State::decided;
+    earliest_hold_ = INT64_MIN;
+  }
   if (in_turn_ || announced_) return;
   announced_ = true;
   owner_.output_ready();

@@ -85,6 +85,8 @@ class Connection {
   void call_answered(Stream& stream);
 
   void respond(Stream& stream);
+  [[nodiscard]] bool hold_back(Stream& stream);
+  void end_holds();
   void respond_rate_limit(Stream& stream);
   void respond_error(Stream& stream, StatusCode code, std::string_view message, bool name_encodings = false);
   void respond_http(Stream& stream, std::string_view status, std::string_view text);
@@ -123,6 +125,7 @@ class Connection {
   bool dead_ = false;
   bool greeted_ = false;                    ///< the client's SETTINGS have come
   std::int64_t earliest_call_ = INT64_MAX;  ///< no pending call's deadline is earlier
+  std::int64_t earliest_hold_ = INT64_MAX;  ///< no answer that is held back is due earlier
   std::int64_t drain_deadline_ = INT64_MAX;
   std::int64_t born_ = 0;
   std::int64_t last_call_ = 0;  ///< when a call began or ended

@@ -25,6 +25,8 @@ class Stream final : public limiter::Call::Owner,
     receiving,  ///< the request is not complete
     foreign,    ///< ″, and it is not gRPC: to be refused when it is, its body is of no interest
     pending,    ///< the store will answer
+    decided,    ///< the answer is there, and is to be held back
+    held,       ///< it waits for its time
     answered,   ///< a response has been handed to nghttp2
   };
 
@@ -45,6 +47,7 @@ class Stream final : public limiter::Call::Owner,
   bool has_trailers = false;    ///< the response's body is followed by grpc-status
   bool remote_closed = false;   ///< the client has sent all it will send
   std::int64_t begun = 0;       ///< steady ns
+  std::int64_t held_until = 0;  ///< steady ns, in state `held`
   std::int64_t timeout = -1;    ///< grpc-timeout in ns; negative: none
   std::size_t header_size = 0;  ///< as RFC 9113 counts: name + value + 32 each
   std::string request;          ///< frame head and message

@@ -384,6 +384,30 @@ void HttpConnection::release_calls() {
   if (route_ == Route::verb) verb_calls_.clear();
 }
 
+/// True: the answer waits for a leaky bucket's slot. One that would wait for too long is refused.
+bool HttpConnection::hold_back(Time now) {
+  const bool is_one = route_ == Route::json || route_ == Route::authorize || (route_ == Route::check && !is_array_);
+  const std::chrono::nanoseconds hold = is_one ? call_.hold() : std::chrono::nanoseconds(0);
+  if (hold.count() == 0) return false;
+  if (hold > environment_.context.options.max_hold) {
+    call_.refuse_hold();
+    return false;
+  }
+  state_ = State::holding;
+  held_until_ = now.steady + hold.count();
+  return true;
+}
+
+void HttpConnection::end_hold(Time now) {
+  state_ = State::reading;
+  call_.end_hold();
+  answer_decided(now);
+  enter_phase(now);
+  work(now);
+}
+
+std::int64_t HttpConnection::held_until() const { return state_ == State::holding ? held_until_ : kNever; }
+
 void HttpConnection::answer_decided(Time now) {
   for (std::size_t i = 0; i < calls_; ++i) {
     const Problem problem = route_ == Route::verb ? verb_call(i).answer().problem : call(i).answer().problem;
@@ -392,6 +416,7 @@ void HttpConnection::answer_decided(Time now) {
       return;
     }
   }
+  if (hold_back(now)) return;
   if (route_ == Route::json) {
     answer_json(now);
   } else if (route_ == Route::peek) {
@@ -615,6 +640,7 @@ std::int64_t HttpConnection::deadline() const {
   if (state_ == State::closing)
     return lingers_ && output().empty() ? phase_since_ + options.linger_timeout.count() : at;
   if (state_ == State::deciding) return at;
+  if (state_ == State::holding) return std::min(at, held_until_);
   switch (phase_) {
     case RequestReader::Phase::idle:
       return std::min(at, phase_since_ + options.idle_timeout.count());
@@ -630,6 +656,10 @@ std::int64_t HttpConnection::deadline() const {
 
 void HttpConnection::expire(Time now) {
   if (now.steady < deadline()) return;
+  if (state_ == State::holding && now.steady >= held_until_) {
+    end_hold(now);
+    return;
+  }
   if (state_ == State::closing || !output().empty()) {
     aborted_ = true;
     return;

@@ -93,6 +93,10 @@ class HttpConnection final : private limiter::Call::Owner, private limiter::Verb
   /// on and drop until the peer ends or deadline() has passed.
   [[nodiscard]] bool lingers() const { return lingers_; }
 
+  /// When the answer that is being held back may be said, in steady nanoseconds: expire() then, as exactly as can be.
+  /// INT64_MAX: none is. Meanwhile the owner watches whether the peer leaves, and ends the connection if it does.
+  [[nodiscard]] std::int64_t held_until() const;
+
   /// When expire() must be called, in steady nanoseconds; INT64_MAX: never.
   [[nodiscard]] std::int64_t deadline() const;
   /// To be called at or after the deadline. Afterwards the owner sends what output there is and ends if `aborted()`.
@@ -104,7 +108,7 @@ class HttpConnection final : private limiter::Call::Owner, private limiter::Verb
   void drain();
 
  private:
-  enum class State : std::uint8_t { reading, deciding, closing };
+  enum class State : std::uint8_t { reading, deciding, holding, closing };
   enum class Route : std::uint8_t {
     none,
     check,
@@ -160,6 +164,8 @@ class HttpConnection final : private limiter::Call::Owner, private limiter::Verb
   [[nodiscard]] store::Progress start(std::size_t index, Request request, Time now);
   void one_answered();
   void answer_decided(Time now);
+  [[nodiscard]] bool hold_back(Time now);
+  void end_hold(Time now);
   void answer_check(Time now);
   void answer_peek(Time now);
   void answer_verb(Time now);
@@ -205,6 +211,7 @@ class HttpConnection final : private limiter::Call::Owner, private limiter::Verb
   bool aborted_ = false;
   bool keep_alive_ = true;  ///< after the present request
 
+  std::int64_t held_until_ = 0;  ///< steady; in state `holding`
   limiter::Call call_;
   std::vector<std::unique_ptr<limiter::Call>> more_calls_;      ///< for the second and later requests of an array
   std::vector<std::unique_ptr<limiter::VerbCall>> verb_calls_;  ///< made when they are needed

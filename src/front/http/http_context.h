@@ -24,6 +24,8 @@ struct HttpOptions {
   unsigned deny_status = 429;           ///< 400 … 599; of a denial on /v1/check
   unsigned store_failure_status = 503;  ///< 400 … 599; denied because the store failed, on /v1/check and /json
 
+  std::chrono::nanoseconds max_hold = std::chrono::seconds(10);  ///< longest that an answer waits for its slot
+
   std::size_t max_head = std::size_t{64} * 1024;  ///< bytes of request line and header fields
   std::size_t max_fields = 100;                   ///< header fields of one request
   std::size_t max_body = std::size_t{64} * 1024;  ///< bytes of a body, decoded

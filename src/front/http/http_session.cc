@@ -1,13 +1,19 @@
 #include "front/http/http_session.h"
 
+#include <sys/socket.h>
+
+#include <algorithm>
 #include <array>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/error.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/intrusive/list.hpp>
+#include <cerrno>
 #include <chrono>
+#include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <tuple>
 #include <utility>
@@ -18,6 +24,8 @@ namespace sluice::http {
 namespace {
 
 namespace asio = boost::asio;
+
+constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
 using ErrorCode = boost::system::error_code;
 using Tcp = asio::ip::tcp;
@@ -128,7 +136,8 @@ class HttpSession final : public server::Session,
   }
 
   void wait_readable() {
-    if (waits_readable_ || !connection_.wants_input()) return;
+    const bool watches = connection_.held_until() != kNever && !has_more_;
+    if (waits_readable_ || (!connection_.wants_input() && !watches)) return;
     waits_readable_ = true;
     socket_.async_wait(Tcp::socket::wait_read, [self = shared_from_this()](const ErrorCode& error) {
       self->waits_readable_ = false;
@@ -143,6 +152,10 @@ class HttpSession final : public server::Session,
       return;
     }
     const Time now = worker_.clock.now();
+    if (!connection_.wants_input()) {
+      watch_peer();
+      return;
+    }
     ErrorCode error;
     const std::size_t size = socket_.read_some(asio::buffer(thread_.buffer), error);
     if (!error) {
@@ -154,6 +167,34 @@ class HttpSession final : public server::Session,
       return;
     }
     proceed(now);
+  }
+
+  /// While an answer is held back: a peer that leaves ends it; one that sends more is read when it has been answered.
+  void watch_peer() {
+    char next = 0;
+    const ssize_t size = ::recv(socket_.native_handle(), &next, 1, MSG_PEEK);
+    if (size > 0) {
+      has_more_ = true;
+    } else if (size < 0 && (errno == EAGAIN || errno == EINTR)) {
+      wait_readable();
+    } else {
+      end();
+    }
+  }
+
+  /// Answers are held back to the time of their slot, not to the next tick.
+  void arm_hold() {
+    const std::int64_t until = connection_.held_until();
+    if (until == kNever) {
+      has_more_ = false;
+      return;
+    }
+    if (hold_ == nullptr) hold_ = std::make_unique<asio::steady_timer>(worker_.io);
+    const std::int64_t wait = std::max<std::int64_t>(0, until - worker_.clock.now().steady);
+    hold_->expires_after(std::chrono::nanoseconds(wait));
+    hold_->async_wait([self = shared_from_this()](const ErrorCode& cancelled) {
+      if (!cancelled && !self->ended_) self->check_deadline(self->worker_.clock.now());
+    });
   }
 
   void wait_writable() {
@@ -193,6 +234,7 @@ class HttpSession final : public server::Session,
       ErrorCode ignored;
       if (!std::exchange(shut_, true)) std::ignore = socket_.shutdown(Tcp::socket::shutdown_send, ignored);
     }
+    arm_hold();
     wait_readable();
   }
 
@@ -200,6 +242,7 @@ class HttpSession final : public server::Session,
     if (std::exchange(ended_, true)) return;
     ErrorCode ignored;
     std::ignore = socket_.close(ignored);
+    if (hold_ != nullptr) hold_->cancel();
     Watched::unlink();
     thread_.session_ended();
     // Whoever called may still be at work in this object.
@@ -210,7 +253,9 @@ class HttpSession final : public server::Session,
   HttpThread& thread_;
   Tcp::socket socket_;
   HttpConnection connection_;
-  std::shared_ptr<HttpSession> self_;  ///< until the end: while a store has yet to answer, nothing else holds it
+  std::shared_ptr<HttpSession> self_;         ///< until the end: while a store has yet to answer, nothing else holds it
+  std::unique_ptr<asio::steady_timer> hold_;  ///< made when an answer is first held back
+  bool has_more_ = false;                     ///< meanwhile the peer has sent something
   bool waits_readable_ = false;
   bool waits_writable_ = false;
   bool shut_ = false;

@@ -1,5 +1,6 @@
 #include "queue/kafka_consumer.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -210,10 +211,7 @@ class KafkaConsumer final : public Consumer {
     arrived_.clear();
     for (auto& [number, partition] : partitions_) partition.is_leaving = true;
     settled_.wait_for(lock, kRevokePatience, [this] {
-      for (const auto& [number, partition] : partitions_) {
-        if (partition.begun > 0) return false;
-      }
-      return true;
+      return std::ranges::all_of(partitions_, [](const auto& partition) { return partition.second.begun == 0; });
     });
   }
 

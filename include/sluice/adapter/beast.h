@@ -152,11 +152,11 @@ struct InitiateBeastLimit {
       }
       return;
     }
-    HttpAnswer answer;
-    start([&answer](HttpAnswer& told) { answer = std::move(told); });
+    std::unique_ptr<HttpAnswer> answer;  // moved from hand to hand by its address
+    start([&answer](HttpAnswer& told) { answer = std::make_unique<HttpAnswer>(std::move(told)); });
     const auto target = boost::asio::get_associated_executor(handler, stream->get_executor());
     boost::asio::post(target, [call = Held(std::forward<Handler>(handler)), told = std::move(answer)]() mutable {
-      std::move(call)(std::move(told));
+      std::move(call)(std::move(*told));
     });
   }
 

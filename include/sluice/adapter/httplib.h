@@ -33,7 +33,10 @@ inline HttpRequest httplib_request(const httplib::Request& request, std::vector<
 
 /// Puts an answer into a response: the rate limit fields, and for a denial the status and the body, too.
 inline void put_answer(const HttpAnswer& answer, httplib::Response& response) {
-  for (const HttpHeader& field : answer.headers.fields()) response.set_header(std::string(field.name), field.value);
+  // In the order of the map, mostly: set_header() would compare names by ignoring their case again and again.
+  for (const HttpHeader& field : answer.headers.fields()) {
+    response.headers.emplace_hint(response.headers.end(), field.name, field.value);
+  }
   if (answer.allowed) return;
   response.status = static_cast<int>(answer.status);
   response.set_content(answer.body, answer.content_type);

@@ -65,6 +65,7 @@ struct Settings {
   bool http_headers_on_allowed = false;
   std::uint64_t http_deny_status = 0;
   std::uint64_t http_store_failure_status = 0;
+  std::chrono::nanoseconds http_max_hold{};
   std::chrono::nanoseconds http_idle_timeout{};
   bool grpc_header_retry_after = false;
   bool grpc_header_rate_limit = false;

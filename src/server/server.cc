@@ -70,6 +70,7 @@ Server::Server(const config::Settings& settings)
   http_options.headers_on_allowed = settings.http_headers_on_allowed;
   http_options.deny_status = static_cast<unsigned>(settings.http_deny_status);
   http_options.store_failure_status = static_cast<unsigned>(settings.http_store_failure_status);
+  http_options.max_hold = settings.http_max_hold;
   http_options.idle_timeout = settings.http_idle_timeout;
   service_context_ = {.role = http::Role::service, .options = http_options, .registry = &registry_};
   admin_context_ = {.role = http::Role::admin, .options = http_options, .registry = &registry_};

@@ -1,0 +1,132 @@
+// The real binary behind proxies and balancers: whose request it is, and answers that wait for their slot.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tests/integration/support/daemon.h"
+#include "tests/integration/support/http_client.h"
+
+namespace {
+
+using namespace std::chrono_literals;
+using sluice::test::Daemon;
+using sluice::test::HttpAnswer;
+using sluice::test::HttpClient;
+using sluice::test::TempFolder;
+using testing::HasSubstr;
+
+constexpr std::string_view kPolicy = R"(
+domain: edge
+descriptors:
+  - key: remote_address
+    rate_limit: { name: Two, algorithm: token_bucket, period: 366d, requests_per_unit: 2 }
+  - key: slow
+    rate_limit: { name: Slow, algorithm: leaky_bucket, period: 10s, requests_per_unit: 50, queue: 100, delay: hold }
+requests:
+  trusted_proxies: []
+  rate_limits:
+    - actions: [ remote_address ]
+    - actions: [ { request_headers: { header_name: x-slow, descriptor_key: slow } } ]
+)";
+
+constexpr std::string_view kAsk = "GET /v1/authorize HTTP/1.1\r\nHost: x\r\n\r\n";
+
+HttpAnswer ask(const Daemon& daemon, const std::string& header) {
+  HttpClient client(daemon.http());
+  client.send(header + std::string(kAsk));
+  return client.receive();
+}
+
+TEST(ProxyProtocol, tells_whose_a_connection_is) {
+  const TempFolder folder;
+  const Daemon daemon(folder.write("p.yaml", kPolicy), {"--listen.proxy_protocol", "http"});
+  ASSERT_TRUE(daemon.ready());
+  const std::string one = "PROXY TCP4 198.51.100.1 10.0.0.1 1000 80\r\n";
+  EXPECT_EQ(ask(daemon, one).status, 200);
+  EXPECT_EQ(ask(daemon, "PROXY TCP6 ::ffff:198.51.100.1 ::1 2000 80\r\n").status, 200);
+  EXPECT_EQ(ask(daemon, one).status, 429);
+  EXPECT_EQ(ask(daemon, "PROXY TCP4 198.51.100.2 10.0.0.1 1000 80\r\n").status, 200);
+  using namespace std::string_literals;
+  const std::string two = "\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c\xc6\x33\x64\x01\x0a\0\0\1\x30\x39\x01\xbb"s;
+  EXPECT_EQ(ask(daemon, two).status, 429);
+
+  // A byte at a time, and several requests after it.
+  HttpClient slow(daemon.http());
+  for (const char c : std::string("PROXY TCP4 198.51.100.3 10.0.0.1 1000 80\r\n")) slow.send(std::string_view(&c, 1));
+  slow.send(std::string(kAsk) + std::string(kAsk) + std::string(kAsk));
+  EXPECT_EQ(slow.receive().status, 200);
+  EXPECT_EQ(slow.receive().status, 200);
+  EXPECT_EQ(slow.receive().status, 429);
+}
+
+TEST(ProxyProtocol, a_connection_without_its_header_is_closed) {
+  const TempFolder folder;
+  const Daemon daemon(folder.write("p.yaml", kPolicy), {"--listen.proxy_protocol", "http"});
+  ASSERT_TRUE(daemon.ready());
+  for (const std::string_view other :
+       {kAsk, std::string_view("PROXY TCP4 nonsense\r\n"), std::string_view("\r\n\r\nx")}) {
+    HttpClient client(daemon.http());
+    client.send(other);
+    EXPECT_TRUE(client.ended()) << other;
+  }
+  EXPECT_EQ(ask(daemon, "PROXY UNKNOWN\r\n").status, 200);
+}
+
+std::string slow_request(std::string_view key) {
+  return "GET /v1/authorize HTTP/1.1\r\nHost: x\r\nX-Slow: " + std::string(key) + "\r\n\r\n";
+}
+
+constexpr std::string_view kSlowAlone = R"(
+domain: edge
+descriptors:
+  - key: slow
+    rate_limit: { name: Slow, algorithm: leaky_bucket, period: 10s, requests_per_unit: 50, queue: 100, delay: hold }
+requests:
+  rate_limits: [ { actions: [ { request_headers: { header_name: x-slow, descriptor_key: slow } } ] } ]
+)";
+
+TEST(Hold, answers_never_leave_faster_than_the_rate) {
+  const TempFolder folder;
+  const Daemon daemon(folder.write("p.yaml", kSlowAlone));
+  ASSERT_TRUE(daemon.ready());
+  HttpClient client(daemon.http());
+  const auto begin = std::chrono::steady_clock::now();
+  for (int i = 0; i < 4; ++i) client.send(slow_request("a"));
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(client.receive().status, 200);
+  // One each 200 ms, the first at once.
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, 600ms);
+}
+
+TEST(Hold, a_client_that_leaves_ends_its_wait) {
+  const TempFolder folder;
+  const Daemon daemon(folder.write("p.yaml", kSlowAlone), {"--http.max_hold", "1h"});
+  ASSERT_TRUE(daemon.ready());
+  std::vector<std::unique_ptr<HttpClient>> clients;
+  for (int i = 0; i < 60; ++i) {
+    clients.push_back(std::make_unique<HttpClient>(daemon.http()));
+    clients.back()->send(slow_request("b"));
+  }
+  EXPECT_EQ(clients.front()->receive().status, 200);
+  clients.clear();
+  // The last of them would have been held for 11.8 s. What is open is the one that asks.
+  const auto open = [&] {
+    const std::string metrics = HttpClient(daemon.admin()).get("/metrics").body;
+    const auto value = [&](const std::string& name) {
+      const std::size_t at = metrics.find("\n" + name + " ");
+      EXPECT_NE(at, std::string::npos) << metrics;
+      return at == std::string::npos ? 1'000'000 : std::stol(metrics.substr(at + name.size() + 2));
+    };
+    return value("sluice_connections_opened_total") - value("sluice_connections_closed_total");
+  };
+  const auto begin = std::chrono::steady_clock::now();
+  long left = open();
+  while (left > 2 && std::chrono::steady_clock::now() - begin < 8s) left = open();
+  EXPECT_LE(left, 2);
+}
+
+}  // namespace

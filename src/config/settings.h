@@ -19,6 +19,7 @@ namespace sluice::config {
 /// Do sentinels speak TLS?
 enum class SentinelTls : std::uint8_t { same, on, off };
 
+// NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): in the order of the manual
 struct Settings {
   Address listen_grpc;
   Address listen_http;

@@ -290,7 +290,7 @@ std::optional<std::string_view> Mapper::find_token(bool& is_ambiguous) const {
 void Mapper::read_token() {
   if (std::exchange(has_token_, true)) return;
   const std::optional<std::string_view> token = find_token(is_ambiguous_);
-  jwt_ = token ? &verifier_->verify(*token, now_) : nullptr;
+  jwt_ = token && verifier_ ? &verifier_->verify(*token, now_) : nullptr;
 }
 
 std::string& Mapper::scratch() {

@@ -41,19 +41,21 @@ void address(std::string_view text) {
 }
 
 void forwarded(std::string_view text, AddressSyntax syntax) {
-  static const std::vector<identity::Network> trusted{*identity::Network::parse("10.0.0.0/8")};
-  const IpAddress proxy = *IpAddress::parse("10.0.0.1");
-  const IpAddress stranger = *IpAddress::parse("203.0.113.5");
+  static const std::vector<identity::Network> kTrusted{*identity::Network::parse("10.0.0.0/8")};
+  constexpr std::array<std::uint8_t, 4> proxy_bytes{10, 0, 0, 1};
+  constexpr std::array<std::uint8_t, 4> stranger_bytes{203, 0, 113, 5};
+  const IpAddress proxy = IpAddress::from_v4(proxy_bytes);
+  const IpAddress stranger = IpAddress::from_v4(stranger_bytes);
   const std::array<std::string_view, 1> lines{text};
-  require(identity::client_address(stranger, lines, syntax, trusted) == stranger);
-  (void)identity::client_address(proxy, lines, syntax, trusted);
+  require(identity::client_address(stranger, lines, syntax, kTrusted) == stranger);
+  (void)identity::client_address(proxy, lines, syntax, kTrusted);
   // What a proxy writes behind it holds, whatever it is.
   const std::string_view own = syntax == AddressSyntax::forwarded ? ", for=203.0.113.5" : ", 203.0.113.5";
   const std::string more = std::string(text) + std::string(own);
   const std::array<std::string_view, 1> longer{more};
-  require(identity::client_address(proxy, longer, syntax, trusted) == stranger);
+  require(identity::client_address(proxy, longer, syntax, kTrusted) == stranger);
   const std::array<std::string_view, 2> two{text, own.substr(2)};
-  require(identity::client_address(proxy, two, syntax, trusted) == stranger);
+  require(identity::client_address(proxy, two, syntax, kTrusted) == stranger);
 }
 
 void proxy_protocol(std::string_view bytes) {
@@ -68,17 +70,17 @@ void proxy_protocol(std::string_view bytes) {
 }
 
 void token(std::string_view text) {
-  static const std::shared_ptr<const identity::KeySet> keys =
+  static const std::shared_ptr<const identity::KeySet> kKeys =
       *identity::KeySet::from_secret("nobody knows this secret");
-  static const identity::JwtRules rules = [] {
+  static const identity::JwtRules kRules = [] {
     identity::JwtRules all;
     for (const std::string_view name : identity::algorithm_names())
       all.algorithms.push_back(*identity::find_algorithm(name));
     all.claims = {{"sub"}, {"a", "b"}};
     return all;
   }();
-  const std::array<const identity::KeySet*, 1> sets{keys.get()};
-  require(identity::verify_jwt(text, rules, sets, 0).fault != identity::JwtFault::none);
+  const std::array<const identity::KeySet*, 1> sets{kKeys.get()};
+  require(identity::verify_jwt(text, kRules, sets, 0).fault != identity::JwtFault::none);
 }
 
 void keys(std::string_view text) {

@@ -35,12 +35,12 @@ void require(bool holds) {
 }
 
 sluice::request::Mapper& mapper() {
-  static const std::shared_ptr<const sluice::policy::Policy> policy = [] {
+  static const std::shared_ptr<const sluice::policy::Policy> kLoaded = [] {
     const std::array<sluice::policy::SourceText, 1> texts{{{"p", std::string(kPolicy)}}};
     return sluice::policy::load_texts(texts).policy;
   }();
-  require(policy != nullptr);
-  static sluice::request::Mapper one(policy->requests().front());
+  require(kLoaded != nullptr);
+  static sluice::request::Mapper one(kLoaded->requests().front());
   return one;
 }
 

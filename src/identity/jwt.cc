@@ -50,7 +50,7 @@ std::optional<json::object> read_object(std::string_view part) {
 }
 
 struct Header {
-  std::optional<JwtAlgorithm> algorithm;
+  std::optional<JwtAlgorithm> algorithm;  ///< nothing: not known here
   std::optional<std::string> key_id;
 };
 
@@ -68,17 +68,18 @@ std::optional<Header> read_header(std::string_view part) {
 }
 
 /// Does any key that may have signed it say so?
-JwtFault check_signature(const Parts& parts, const Header& header, std::span<const KeySet* const> sets) {
+JwtFault check_signature(const Parts& parts, JwtAlgorithm algorithm, const std::optional<std::string>& key_id,
+                         std::span<const KeySet* const> sets) {
   std::string signature;
   if (!decode_base64url(parts.signature, signature)) return JwtFault::malformed;
   // Where keys have names, the token's must be one of them; those without a name fit any.
   JwtFault fault = JwtFault::key;
   for (const KeySet* const set : sets) {
     for (const VerificationKey& key : set->keys()) {
-      if (!key.allows(*header.algorithm)) continue;
-      if (header.key_id && !key.id().empty() && key.id() != *header.key_id) continue;
+      if (!key.allows(algorithm)) continue;
+      if (key_id && !key.id().empty() && key.id() != *key_id) continue;
       fault = JwtFault::signature;
-      const bool is_good = key.verifies(*header.algorithm, parts.signed_text, signature);
+      const bool is_good = key.verifies(algorithm, parts.signed_text, signature);
       ERR_clear_error();
       if (is_good) return JwtFault::none;
     }
@@ -231,7 +232,8 @@ Jwt verify_jwt(std::string_view token, const JwtRules& rules, std::span<const Ke
   if (!header->algorithm || std::ranges::find(rules.algorithms, *header->algorithm) == rules.algorithms.end()) {
     return refuse(JwtFault::algorithm);
   }
-  if (const JwtFault fault = check_signature(*parts, *header, keys); fault != JwtFault::none) return refuse(fault);
+  if (const JwtFault fault = check_signature(*parts, *header->algorithm, header->key_id, keys); fault != JwtFault::none)
+    return refuse(fault);
   // Only now, so that nothing but what a trusted key has signed is read any further.
   const std::optional<json::object> claims = read_object(parts->payload);
   if (!claims) return refuse(JwtFault::malformed);

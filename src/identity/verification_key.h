@@ -26,7 +26,7 @@ class VerificationKey {
   /// Any bytes but none.
   [[nodiscard]] static VerificationKey from_secret(std::string secret);
   /// RSA from 2048 to 16384 bits, P-256, P-384, P-521, Ed25519, Ed448.
-  [[nodiscard]] static Result<VerificationKey> from_public(KeyPointer key);
+  [[nodiscard]] static Result<VerificationKey> from_public(KeyPointer pointer);
 
   /// Is `signature` that of `signed_text`? False as well for an algorithm of another kind of key, and for one that is
   /// not the key's own where that says so. Cost: some 1 µs (HS), 20–40 µs (RS, PS 2048), 50–150 µs (ES, EdDSA).

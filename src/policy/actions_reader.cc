@@ -46,9 +46,15 @@ constexpr std::array kKinds{
 constexpr std::array<std::string_view, 6> kOnlyEnvoy{"source_cluster",   "destination_cluster", "metadata",
                                                      "dynamic_metadata", "extension",           "remote_address_match"};
 
-std::string names_of_kinds() {
+std::vector<std::string_view> kind_names() {
   std::vector<std::string_view> names;
+  names.reserve(kKinds.size());
   for (const NamedKind& kind : kKinds) names.push_back(kind.name);
+  return names;
+}
+
+std::string names_of_kinds() {
+  const std::vector<std::string_view> names = kind_names();
   return fmt::format("{}, cost", fmt::join(names, ", "));
 }
 
@@ -339,7 +345,8 @@ class ActionReader {
       } else if (text == "skip") {
         action_.on_missing = OnMissing::skip;
       } else if (text == "remote_address" || text == "masked_remote_address") {
-        add_instead(text, map_of(yaml::Node(), text, findings_), field->value->position);
+        static const yaml::Node kNothing;
+        add_instead(text, kNothing, field->value->position);
       } else {
         findings_.error(field->value->position,
                         fmt::format("`on_missing` must be deny, skip, or an action to count by in its place, such as "
@@ -415,9 +422,9 @@ request::Cost read_hits_addend(const yaml::Node& node, Findings& findings) {
 }
 
 void read_action(const yaml::Node& node, ActionNeeds& needs, request::DescriptorRule& rule, Findings& findings) {
-  static const yaml::Node nothing;
+  static const yaml::Node kNothing;
   std::string_view name = node.text;
-  const yaml::Node* value = &nothing;
+  const yaml::Node* value = &kNothing;
   yaml::Position position = node.position;
   if (node.kind == yaml::Node::Kind::map) {
     const FieldReader fields(node, findings);
@@ -448,8 +455,7 @@ void read_action(const yaml::Node& node, ActionNeeds& needs, request::Descriptor
                                          name));
     return;
   }
-  std::vector<std::string_view> names;
-  for (const NamedKind& known : kKinds) names.push_back(known.name);
+  const std::vector<std::string_view> names = kind_names();
   const std::string_view meant = nearest(name, names);
   findings.error(position, fmt::format("unknown action {}; {}", quote(name),
                                        meant.empty() ? fmt::format("there are {}", names_of_kinds())

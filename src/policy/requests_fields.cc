@@ -40,7 +40,7 @@ std::vector<PlacedText> texts_of(const FieldReader& fields, std::string_view nam
 }
 
 const yaml::Node& map_of(const yaml::Node& node, std::string_view name, Findings& findings) {
-  static const yaml::Node empty = [] {
+  static const yaml::Node kEmpty = [] {
     yaml::Node map;
     map.kind = yaml::Node::Kind::map;
     return map;
@@ -49,7 +49,7 @@ const yaml::Node& map_of(const yaml::Node& node, std::string_view name, Findings
   const bool is_null = node.kind == yaml::Node::Kind::null ||
                        (node.kind == yaml::Node::Kind::scalar && resolve_scalar(node).type == yaml::Scalar::Type::null);
   if (!is_null) findings.error(node.position, fmt::format("`{}` must be a map, found {}", name, described(node)));
-  return empty;
+  return kEmpty;
 }
 
 std::string lower_case(std::string_view text) {

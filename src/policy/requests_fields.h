@@ -28,6 +28,7 @@ void check_keys(const FieldReader& fields, std::initializer_list<std::string_vie
 
 /// The node as a map: nothing written counts as an empty one; anything else is a finding, and then an empty map, too.
 [[nodiscard]] const yaml::Node& map_of(const yaml::Node& node, std::string_view name, Findings& findings);
+const yaml::Node& map_of(yaml::Node&& node, std::string_view name, Findings& findings) = delete;
 
 /// In lower case, as names of header fields are compared.
 [[nodiscard]] std::string lower_case(std::string_view text);

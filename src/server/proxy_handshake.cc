@@ -123,6 +123,7 @@ class ProxyHandshakes::One : public std::enable_shared_from_this<One> {
 ProxyHandshakes::ProxyHandshakes(boost::asio::io_context& io, Done done, Refused refused)
     : io_(io), done_(std::move(done)), refused_(std::move(refused)) {}
 
+// NOLINTNEXTLINE(bugprone-exception-escape): what may throw is allocating, and an empty set allocates nothing.
 ProxyHandshakes::~ProxyHandshakes() { close(); }
 
 void ProxyHandshakes::begin(int descriptor, tcp protocol) {

@@ -120,8 +120,8 @@ class KeyedBase {
 /// std::string_view), integers, enumerations, or what KeyBytes is specialised for.
 ///
 /// **Memory.** Bounded by KeyedOptions::max_keys and cleaned by the calls themselves; no thread, no timer. A key takes
-/// 40 … 50 bytes, however long it is: above 11 bytes 128 bits of hash, under a secret of the process, stand for it (two
-/// keys are taken for one with a chance of 2^-128). SlidingLog, Concurrency and SlidingWindow with several slots take
+/// 40 … 50 bytes, however long it is: above 11 bytes a hash stands for it, under a secret of the process (two keys are
+/// taken for one with a chance of 2^-120 at most). SlidingLog, Concurrency and SlidingWindow with several slots take
 /// more as they grow (docs/keyed.md has figures). A key whose state equals one never seen is dropped half a second to
 /// two and a half later, if there are calls, and its memory given back to the system. When max_keys are there, a new
 /// key takes the place of one that is nearest to that among eight; figures().evicted counts those that were not yet
@@ -168,7 +168,10 @@ class Keyed : public KeyedBase<Algorithm, Key> {
     return core_.try_acquire(Bytes(key), cost, now);
   }
   /// The same, at the present time.
-  Decision try_acquire(KeyArgument key, std::uint64_t cost = 1) { return core_.try_acquire(Bytes(key), cost, at()); }
+  Decision try_acquire(KeyArgument key, std::uint64_t cost = 1) {
+    const Bytes bytes(key);
+    return clock_ == nullptr ? core_.try_acquire(bytes, cost) : core_.try_acquire(bytes, cost, clock_->now());
+  }
 
   /// try_acquire of each key in turn, all at one `now`, with the cache misses of all of them at once: several times as
   /// fast where the keys are many. `costs`: one for each key, or none at all for 1 each. Precondition: as many

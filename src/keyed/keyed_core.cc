@@ -121,18 +121,33 @@ struct KeyedCore::State final : keyed::Store {
   }
   std::uint32_t free_index(Time now);
 
+  // Where a key should be: that is on its way from memory when this has been made.
+  struct Target {
+    KeyHash::QuickSpot spot;
+    Shard* shard = nullptr;
+    Shard::Home home;
+  };
+  [[nodiscard, gnu::always_inline]] Target target_of(std::string_view key) const noexcept {
+    const KeyHash::QuickSpot spot = table.hash().quick_spot(key);
+    Shard& shard = table.shard(table.shard_number(spot.place));
+    const Target target{spot, &shard, shard.home(static_cast<std::uint32_t>(spot.place))};
+    // The lock's fence would keep these loads from starting before it.
+    __builtin_prefetch(target.home.first, 1);
+    __builtin_prefetch(target.home.second, 1);
+    return target;
+  }
   // A charge of any kind.
   [[gnu::noinline]] Decision charge(const KeyHash::Spot& spot, std::uint64_t cost, Time now);
   // May the call be tried by charge_quickly()?
-  [[nodiscard]] bool may_be_quick(Time now) const noexcept {
-    return is_bucket && now.steady >= -kLatestNow && now.steady <= kLatestNow && !table.is_clean_due(now.steady);
+  [[nodiscard]] bool may_be_quick(std::int64_t now) const noexcept {
+    return is_bucket && now >= -kLatestNow && now <= kLatestNow && !table.is_clean_due(now);
   }
   // The same as charge() where nothing is in the way: a bucket that is there, of the present numbers, which are narrow,
   // and a lock that nobody has. Else has done nothing and answers otherwise(). It is inlined, calls nothing, and needs
   // no memory but the record's: short as it is, the processor fetches what the next call needs while this one waits.
   template <typename Otherwise>
-  [[gnu::always_inline]] inline Decision charge_quickly(const KeyHash::QuickSpot& spot, std::uint64_t cost,
-                                                        std::int64_t now, Otherwise otherwise);
+  [[gnu::always_inline]] inline Decision charge_quickly(const Target& target, std::uint64_t cost, std::int64_t now,
+                                                        Otherwise otherwise);
 
   void change(const KeyHash::Spot& spot, std::int64_t now, const Change& change) override;
   // A verb that is not a charge: as on_numbers(numbers, state, at) says beneath the key's line, where it has one, or
@@ -282,30 +297,35 @@ Decision KeyedCore::State::charge(const KeyHash::Spot& spot, std::uint64_t cost,
 }
 
 template <typename Otherwise>
-inline Decision KeyedCore::State::charge_quickly(const KeyHash::QuickSpot& spot, std::uint64_t cost, std::int64_t now,
+inline Decision KeyedCore::State::charge_quickly(const Target& target, std::uint64_t cost, std::int64_t now,
                                                  Otherwise otherwise) {
-  const auto hash = static_cast<std::uint32_t>(spot.place);
-  Shard& shard = table.shard(table.shard_number(spot.place));
-  const Shard::Home home = shard.home(hash);
-  // The lock's fence would keep these loads from starting before it.
-  __builtin_prefetch(home.first, 1);
-  __builtin_prefetch(home.second, 1);
+  Shard& shard = *target.shard;
   if (shard.try_lock()) [[likely]] {
     const std::lock_guard lock(shard, std::adopt_lock);
     const Generation& numbers = *current.load(std::memory_order_acquire);
-    KeyedRecord* const record = shard.find_from(home, hash, numbers, spot.key);
+    const auto hash = static_cast<std::uint32_t>(target.spot.place);
+    KeyedRecord* const record = shard.find_from(target.home, hash, numbers, target.spot.key);
     if (record != nullptr && record->is_made_by(numbers) && numbers.bucket.decides(record->cell)) [[likely]]
       return numbers.bucket.decide(record->cell, now, cost);
   }
   return otherwise();
 }
 
-Decision KeyedCore::try_acquire(std::string_view key, std::uint64_t cost, Time now) {
+[[gnu::flatten]] Decision KeyedCore::try_acquire(std::string_view key, std::uint64_t cost, Time now) {
   State& state = *state_;
-  if (key.size() > KeyHash::kQuick || !state.may_be_quick(now)) [[unlikely]]
+  if (key.size() > KeyHash::kQuick || !state.may_be_quick(now.steady)) [[unlikely]]
     return acquire_slowly(key, cost, now);
-  return state.charge_quickly(state.table.hash().quick_spot(key), cost, now.steady,
-                              [&] { return acquire_slowly(key, cost, now); });
+  return state.charge_quickly(state.target_of(key), cost, now.steady, [&] { return acquire_slowly(key, cost, now); });
+}
+
+[[gnu::flatten]] Decision KeyedCore::try_acquire(std::string_view key, std::uint64_t cost) {
+  State& state = *state_;
+  if (key.size() > KeyHash::kQuick || !state.is_bucket) [[unlikely]]
+    return acquire_slowly(key, cost, machine_now());
+  const State::Target target = state.target_of(key);
+  const std::int64_t now = steady_now();
+  const auto slowly = [&] { return acquire_slowly(key, cost, {.steady = now}); };
+  return state.may_be_quick(now) ? state.charge_quickly(target, cost, now, slowly) : slowly();
 }
 
 // Finds its key's spot anew, so that it is called with what try_acquire() was.
@@ -313,24 +333,22 @@ Decision KeyedCore::acquire_slowly(std::string_view key, std::uint64_t cost, Tim
   return state_->charge(state_->table.hash().spot(key), cost, now);
 }
 
-void KeyedCore::try_acquire_many(std::span<const std::string_view> keys, std::span<const std::uint64_t> costs,
-                                 std::span<Decision> decisions, Time now) {
+[[gnu::flatten]] void KeyedCore::try_acquire_many(std::span<const std::string_view> keys,
+                                                  std::span<const std::uint64_t> costs, std::span<Decision> decisions,
+                                                  Time now) {
   assert(decisions.size() == keys.size() && (costs.empty() || costs.size() == keys.size()));
   constexpr std::size_t kBatch = 32;
   State& state = *state_;
-  std::array<KeyHash::QuickSpot, kBatch> spots;
+  std::array<State::Target, kBatch> targets;
   for (std::size_t begin = 0; begin < keys.size(); begin += kBatch) {
     const std::size_t count = std::min(kBatch, keys.size() - begin);
+    for (std::size_t i = 0; i < count; ++i) targets[i] = state.target_of(keys[begin + i]);
     for (std::size_t i = 0; i < count; ++i) {
-      KeyHash::QuickSpot& spot = spots[i];
-      spot = state.table.hash().quick_spot(keys[begin + i]);
-      state.table.shard(state.table.shard_number(spot.place)).prefetch(static_cast<std::uint32_t>(spot.place));
-    }
-    for (std::size_t i = 0; i < count; ++i) {
+      const State::Target& target = targets[i];
       const std::uint64_t cost = costs.empty() ? 1 : costs[begin + i];
-      const auto charge = [&] { return state.charge(KeyHash::Spot(spots[i]), cost, now); };
+      const auto charge = [&] { return state.charge(KeyHash::Spot(target.spot), cost, now); };
       decisions[begin + i] =
-          state.may_be_quick(now) ? state.charge_quickly(spots[i], cost, now.steady, charge) : charge();
+          state.may_be_quick(now.steady) ? state.charge_quickly(target, cost, now.steady, charge) : charge();
     }
   }
 }

@@ -40,6 +40,8 @@ class SLUICE_API KeyedCore {
   KeyedCore& operator=(const KeyedCore&) = delete;
 
   Decision try_acquire(std::string_view key, std::uint64_t cost, Time now);
+  // The same at the machine's time, which is read while the key's state is fetched.
+  Decision try_acquire(std::string_view key, std::uint64_t cost);
   // As many decisions as keys. Costs: one for each key, or none for 1 each.
   void try_acquire_many(std::span<const std::string_view> keys, std::span<const std::uint64_t> costs,
                         std::span<Decision> decisions, Time now);

@@ -34,6 +34,6 @@ KeyDigest KeyHash::digest(std::string_view key) const noexcept {
   return {hash.low64, hash.high64};
 }
 
-KeyHash::Spot KeyHash::spot(std::string_view key) const noexcept { return Spot(quick_spot(key)); }
+[[gnu::flatten]] KeyHash::Spot KeyHash::spot(std::string_view key) const noexcept { return Spot(quick_spot(key)); }
 
 }  // namespace sluice::store::memory

@@ -21,7 +21,9 @@ class KeyHash {
   [[nodiscard]] SlotKey slot_key(std::string_view key) const noexcept {
     return key.size() <= SlotKey::kLongestPlain ? SlotKey(key) : SlotKey(digest(key));
   }
-  /// Both at once for a table with one limit. Long keys are hashed once, to 128 bits, all of which tell keys apart.
+  /// Both at once for a table with one limit. Long keys are hashed once, to 128 bits. 88 of them lie in the key; of the
+  /// others the table compares 32, and those that tell the shard. So two keys are taken for one with a chance of 2^-120
+  /// at most.
   struct Spot {
     std::uint64_t place = 0;
     ShortKey key;

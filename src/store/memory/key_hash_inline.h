@@ -14,7 +14,7 @@
 namespace sluice::store::memory {
 
 inline KeyHash::QuickSpot KeyHash::spot_of(const KeyDigest& whole) noexcept {
-  // The place uses lower bits of `low`; the key keeps its upper 24, and all of `high`.
+  // The place is used from below: 32 bits, and some for the shard. The key keeps the upper 24, and all of `high`.
   return {whole.low, ShortKey::words(KeyDigest{whole.high, whole.low >> 40U})};
 }
 
@@ -35,14 +35,15 @@ inline std::uint64_t KeyHash::place_of(const ShortKey::Words& plain) const noexc
   return mixed ^ mixed >> 32U;
 }
 
-// Flattened: gcc finds the hash too long to inline, as it does not see how little the known size leaves of it.
-[[gnu::flatten]] inline KeyDigest KeyHash::quick_digest(std::string_view key) const noexcept {
+// Who calls it should be flattened: gcc finds the hash too long to inline, as it does not see how little the known size
+// leaves of it.
+[[gnu::always_inline]] inline KeyDigest KeyHash::quick_digest(std::string_view key) const noexcept {
   if (key.size() <= ShortKey::kLongestPlain || key.size() > kQuick) __builtin_unreachable();
   const XXH128_hash_t hash = XXH3_128bits_withSecret(key.data(), key.size(), secrets_.digest.data(), kSecretSize);
   return {hash.low64, hash.high64};
 }
 
-inline KeyHash::QuickSpot KeyHash::quick_spot(std::string_view key) const noexcept {
+[[gnu::always_inline]] inline KeyHash::QuickSpot KeyHash::quick_spot(std::string_view key) const noexcept {
   if (key.size() > kQuick) return spot_of(digest(key));
   if (key.size() > ShortKey::kLongestPlain) return spot_of(quick_digest(key));
   const ShortKey::Words plain = ShortKey::words(key);

@@ -51,7 +51,7 @@ void append_check(std::string& out, const load::CheckReport& check) {
                    check.worst.name, check.worst.admitted, check.worst.bound,
                    static_cast<double>(check.worst.admitted) / static_cast<double>(check.worst.bound));
   }
-  if (check.used) {
+  if (check.used && check.used_least) {
     fmt::format_to(
         to, "  used      {:.1f} % of the bounds of the {} keys of which twice as much was asked; least {:.1f} %\n",
         *check.used * 100, check.keys_wanted, *check.used_least * 100);
@@ -120,7 +120,8 @@ std::string to_json(const BenchReport& report) {
         to, R"("bound":{},"excess":{},"explained":{},"worst":{{"key":{},"admitted":{},"bound":{}}},"keys_wanted":{})",
         check.bound, check.excess, std::min(check.excess, check.allowed), quoted(check.worst.name),
         check.worst.admitted, check.worst.bound, check.keys_wanted);
-    if (check.used) fmt::format_to(to, R"(,"used":{:.6f},"used_least":{:.6f})", *check.used, *check.used_least);
+    if (check.used && check.used_least)
+      fmt::format_to(to, R"(,"used":{:.6f},"used_least":{:.6f})", *check.used, *check.used_least);
     out += '}';
   } else {
     out += "null";
@@ -131,8 +132,8 @@ std::string to_json(const BenchReport& report) {
   return out + "]}\n";
 }
 
-std::string progress_line(const load::Totals& totals, double at, double rate_now) {
-  return fmt::format("{:.0f} s: {:.0f}/s, {} admitted, {} denied, {} failed, p99 {}", at, rate_now,
+std::string progress_line(const load::Totals& totals, double seconds, double rate_now) {
+  return fmt::format("{:.0f} s: {:.0f}/s, {} admitted, {} denied, {} failed, p99 {}", seconds, rate_now,
                      totals.admitted + totals.admitted_local + totals.admitted_blind, totals.denied, totals.failed,
                      time_text(totals.latency.quantile(0.99)));
 }

@@ -59,6 +59,7 @@ const config::QueueSettings& find_queue(const config::Settings& settings, const 
   const auto found = std::ranges::find(settings.queues, name, &config::QueueSettings::name);
   if (found == settings.queues.end()) {
     std::vector<std::string_view> names;
+    names.reserve(settings.queues.size());
     for (const config::QueueSettings& queue : settings.queues) names.push_back(queue.name);
     const std::string_view meant = nearest(name, names);
     std::string help = names.empty() ? "; the server file (--config) has no queues" : "";

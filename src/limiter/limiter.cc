@@ -3,6 +3,7 @@
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
+#include <cassert>
 #include <condition_variable>
 #include <filesystem>
 #include <future>
@@ -272,55 +273,61 @@ class Limiter::Impl final : public limiter::Backend, public std::enable_shared_f
   template <typename CallType, typename Answer>
   struct AskOf final : Ask, CallType::Owner {
     AskOf(Impl& limiter, LimiterRequest what, std::function<void(Answer)> whom, limiter::CounterVerb how = {})
-        : Ask(limiter, std::move(what)), done(std::move(whom)), verb(how) {}
+        : Ask(limiter, std::move(what)), done_(std::move(whom)), verb_(how) {}
 
     store::Progress start(const Request& asked, const std::shared_ptr<const policy::Policy>& policy,
                           store::Store& store, Time now, metrics::Shard& metrics) override {
       typename CallType::Owner& owner = *this;
-      call.emplace(owner, metrics);
+      CallType& call = call_.emplace(owner, metrics);
       if constexpr (std::is_same_v<CallType, limiter::VerbCall>) {
-        return call->start(asked, verb, policy, store, now);
+        return call.start(asked, verb_, policy, store, now);
       } else {
-        return call->start(asked, policy, store, now);
+        return call.start(asked, policy, store, now);
       }
     }
     void answered(CallType& /*finished*/) override { impl.finish(*this); }
-    void finish() override { tell(answer_of(call->answer())); }
+    void finish() override {
+      assert(call_.has_value());
+      tell(answer_of(call_->answer()));
+    }
     void stop() override {
-      if (call) call->cancel();
+      if (call_) call_->cancel();
       tell(unanswered<Answer>(LimiterAnswer::Problem::stopped));
     }
 
    private:
     void tell(Answer answer) {
-      const auto function = std::move(done);
+      const auto function = std::move(done_);
       function(std::move(answer));
     }
 
-    std::function<void(Answer)> done;
-    limiter::CounterVerb verb;
-    std::optional<CallType> call;
+    std::function<void(Answer)> done_;
+    limiter::CounterVerb verb_;
+    std::optional<CallType> call_;
   };
 
   // Whose request and answer are others' business.
   struct CheckAsk final : Ask, limiter::Call::Owner {
-    CheckAsk(Impl& limiter, std::shared_ptr<limiter::Check> what) : Ask(limiter, {}), check(std::move(what)) {}
+    CheckAsk(Impl& limiter, std::shared_ptr<limiter::Check> what) : Ask(limiter, {}), check_(std::move(what)) {}
 
     store::Progress start(const Request& /*asked*/, const std::shared_ptr<const policy::Policy>& policy,
                           store::Store& store, Time now, metrics::Shard& metrics) override {
-      call.emplace(*this, metrics);
-      return call->start(check->request(), policy, store, now);
+      limiter::Call& call = call_.emplace(*this, metrics);
+      return call.start(check_->request(), policy, store, now);
     }
     void answered(limiter::Call& /*finished*/) override { impl.finish(*this); }
-    void finish() override { check->answered(&call->answer()); }
+    void finish() override {
+      assert(call_.has_value());
+      check_->answered(&call_->answer());
+    }
     void stop() override {
-      if (call) call->cancel();
-      check->answered(nullptr);
+      if (call_) call_->cancel();
+      check_->answered(nullptr);
     }
 
    private:
-    const std::shared_ptr<limiter::Check> check;
-    std::optional<limiter::Call> call;
+    const std::shared_ptr<limiter::Check> check_;
+    std::optional<limiter::Call> call_;
   };
 
   struct Worker final : limiter::Call::Owner, limiter::VerbCall::Owner {

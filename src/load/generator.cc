@@ -23,10 +23,10 @@ std::chrono::steady_clock::time_point point(std::int64_t steady) {
 
 }  // namespace
 
-Generator::Generator(asio::io_context& io, const GeneratorOptions& options, Traffic& traffic, Checker* checker,
+Generator::Generator(asio::io_context& io, GeneratorOptions options, Traffic& traffic, Checker* checker,
                      FindKeys find_keys)
     : io_(io),
-      options_(options),
+      options_(std::move(options)),
       traffic_(traffic),
       checker_(checker),
       find_keys_(std::move(find_keys)),

@@ -54,7 +54,7 @@ class Generator final : private Lane::Owner {
   using FindKeys = std::function<void(const Descriptors&, std::vector<Checker::KeyId>& keys)>;
 
   /// All must outlive the generator. `checker` may be null; `find_keys` is then not called.
-  Generator(boost::asio::io_context& io, const GeneratorOptions& options, Traffic& traffic, Checker* checker,
+  Generator(boost::asio::io_context& io, GeneratorOptions options, Traffic& traffic, Checker* checker,
             FindKeys find_keys);
   ~Generator();
   Generator(const Generator&) = delete;

@@ -31,7 +31,7 @@ class Histogram {
   static constexpr std::size_t kBuckets = (64U - kBits) << kBits;
 
   [[nodiscard]] static std::size_t bucket_of(std::uint64_t value) {
-    const unsigned width = static_cast<unsigned>(std::bit_width(value));
+    const auto width = static_cast<unsigned>(std::bit_width(value));
     const unsigned shift = width > kBits + 1 ? width - kBits - 1 : 0;
     return (std::size_t{shift} << kBits) + static_cast<std::size_t>(value >> shift);
   }

@@ -59,6 +59,7 @@ LibraryLane::LibraryLane(boost::asio::io_context& io, Lane::Owner& owner, Limite
       most_(most_in_flight),
       shared_(std::make_shared<Shared>(io)) {}
 
+// NOLINTNEXTLINE(bugprone-exception-escape): to stop cancels a timer, which does not throw in practice
 LibraryLane::~LibraryLane() { stop(); }
 
 void LibraryLane::start() { wait_until_ready(); }

@@ -37,7 +37,8 @@ bool is_token(std::string_view text) {
 
 std::optional<std::string> from_base64(std::string_view text) {
   if (text.size() % 4 != 0) return std::nullopt;
-  const std::size_t padding = text.ends_with("==") ? 2 : (text.ends_with('=') ? 1 : 0);
+  const std::size_t padding = text.size() - std::min(text.size(), text.find_last_not_of('=') + 1);
+  if (padding > 2) return std::nullopt;
   const bool plain = std::ranges::all_of(text.substr(0, text.size() - padding), [](char c) {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '+' || c == '/';
   });
@@ -55,8 +56,10 @@ class RequestMembers final : public MoreMembers {
  public:
   explicit RequestMembers(queue::Message& message) : message_(message) {}
 
-  bool has(std::string_view name) const override { return std::ranges::find(kMembers, name) != kMembers.end(); }
-  std::string_view told() const override {
+  [[nodiscard]] bool has(std::string_view name) const override {
+    return std::ranges::find(kMembers, name) != kMembers.end();
+  }
+  [[nodiscard]] std::string_view told() const override {
     return "domain, descriptors, cost, key, method, path, headers, and one of body, body_base64 and body_reference";
   }
 

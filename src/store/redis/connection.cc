@@ -93,7 +93,9 @@ Failure Connection::handle(const Awaited& awaited, const redisReply& reply) {
       break;
   }
   if (const Failure failure = handle_greeting(awaited.kind, reply); failure != Failure::none) return failure;
-  if (greetings_ > 0 && --greetings_ == 0) greeted();
+  if (greetings_ == 0) return Failure::none;
+  --greetings_;
+  if (greetings_ == 0) greeted();
   return Failure::none;
 }
 

@@ -40,21 +40,27 @@ void Subject::find(const Descriptors& descriptors, Checker& checker, std::vector
 std::string policy_text(const std::string& domain, const Descriptors& shape, const std::string& numbers) {
   const auto quoted = [](const std::string& text) {
     std::string out = "'";
-    for (const char c : text) out += c == '\'' ? "''" : std::string(1, c);
+    for (const char c : text) out.append(c == '\'' ? 2 : 1, c);
     return out + "'";
   };
   std::string text = "domain: " + quoted(domain) + "\ndescriptors:\n";
   std::vector<std::vector<std::string>> seen;
   for (const auto& descriptor : shape) {
     std::vector<std::string> keys;
+    keys.reserve(descriptor.size());
     for (const auto& entry : descriptor) keys.push_back(entry.first);
     if (std::ranges::find(seen, keys) != seen.end()) continue;
     seen.push_back(keys);
     std::string indent = "  ";
     for (std::size_t i = 0; i < keys.size(); ++i) {
-      text += indent + "- key: " + quoted(keys[i]) + "\n";
+      text.append(indent).append("- key: ").append(quoted(keys[i])).append("\n");
       indent += "  ";
-      text += i + 1 < keys.size() ? indent + "descriptors:\n" : indent + "rate_limit: { " + numbers + " }\n";
+      text.append(indent);
+      if (i + 1 < keys.size()) {
+        text.append("descriptors:\n");
+      } else {
+        text.append("rate_limit: { ").append(numbers).append(" }\n");
+      }
       if (i + 1 < keys.size()) indent += "  ";
     }
   }

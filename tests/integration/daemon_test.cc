@@ -295,7 +295,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Refusal{"FlagWithoutValue", {"serve", "--threads"}, "sluice serve: --threads needs a value"},
                     Refusal{"BadRedisUrl",
                             {"serve", "--policy", kArticle, "--store.redis.url", "redis://:secret@h:99999"},
-                            "sluice: store.redis.url: Redis URL: the port must be 1 … 65535"}),
+                            "sluice: store.redis: Redis URL: the port must be 1 … 65535"}),
     [](const testing::TestParamInfo<Refusal>& row) { return row.param.name; });
 
 TEST(DaemonStart, ABadPolicyIsToldLineByLine) {

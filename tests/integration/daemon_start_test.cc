@@ -23,7 +23,7 @@ TEST(DaemonStart, ASocketPathThatIsTooLongIsRefused) {
                                   "unix:///" + std::string(199, 'x')});
   EXPECT_EQ(ended.exit_code, 1);
   EXPECT_EQ(ended.output,
-            "sluice: store.redis.url: Redis URL: the socket's path has 200 bytes, at most 107 are possible\n");
+            "sluice: store.redis: Redis URL: the socket's path has 200 bytes, at most 107 are possible\n");
 }
 
 // Descriptors for the listeners, but not for every thread.

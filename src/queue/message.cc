@@ -148,6 +148,13 @@ bool breaks_lines(std::string_view text) { return text.find_first_of(std::string
 std::string fault_of(const Message& message) {
   if (!is_ticket(message.ticket)) return "it has no ticket";
   if (message.domain.empty() || message.descriptors.empty()) return "it has no domain or no descriptors";
+  for (const MessageDescriptor& descriptor : message.descriptors) {
+    // Written again, what is empty would not be there.
+    if (descriptor.entries.empty()) return "one of its descriptors is empty";
+    for (const auto& [key, value] : descriptor.entries) {
+      if (key.empty()) return "an entry of its descriptors has no key";
+    }
+  }
   if (message.method.empty() || message.path.empty() || message.path.front() != '/') {
     return "it has no method or no path";
   }

@@ -390,11 +390,16 @@ TEST(RedisProxyMode, SendsScriptsOfOneTagAndNothingElse) {
 TEST(RedisWaitReplicas, AnswersWhenAReplicaHasIt) {
   RedisServer master({"--repl-diskless-sync-delay", "0"});
   RedisServer replica({"--replicaof", "127.0.0.1 " + std::to_string(master.port())});
-  ASSERT_TRUE(wait_for([&] { return master.integer({"WAIT", "1", "50"}) == 1; }));
+  // Only a write that is confirmed shows that the replica has loaded what it was sent: WAIT without one counts a replica that still does.
+  ASSERT_TRUE(wait_for([&] {
+    master.command({"SET", "confirmed", "1"});
+    return master.integer({"WAIT", "1", "50"}) == 1;
+  }));
+  master.command({"DEL", "confirmed"});
   boost::asio::io_context io;
   metrics::Shard metrics;
   auto store = store::redis::RedisStore::create(
-      io, {.url = master.url(), .timeout = 2s, .wait_replicas = 1, .wait_timeout = 100ms}, metrics);
+      io, {.url = master.url(), .timeout = 3s, .wait_replicas = 1, .wait_timeout = 1s}, metrics);
   ASSERT_TRUE(store);
   store::CountedLimit limit{.numbers = kBucket, .identity = "d/b;tb", .id = 1};
   HeldCheck check({{.limit = &limit, .key = "a", .cost = 5}});

@@ -18,6 +18,7 @@
 #include "base/duration.h"
 #include "base/log.h"
 #include "base/suggest.h"
+#include "config/redis_options.h"
 #include "policy/policy.h"
 #include "queue/drain_runner.h"
 #include "queue/exec_deliverer.h"
@@ -180,7 +181,7 @@ void run(const DrainOptions& options, const config::Settings& settings) {
   if (settings.redis_url.empty()) {
     setup.memory = std::make_shared<store::MemoryStore>(settings.memory_max_keys);
   } else {
-    setup.redis = queue::redis_options_of(settings, kCheckTimeout);
+    setup.redis = config::redis_options(settings, kCheckTimeout);
   }
   queue::DrainRunner runner(setup);
   boost::asio::signal_set signals(runner.io(), SIGTERM, SIGINT);

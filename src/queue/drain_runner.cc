@@ -34,18 +34,6 @@ void DrainRunner::stop() {
   boost::asio::post(io_, [this] { drainer_->stop([this] { io_.stop(); }); });
 }
 
-store::redis::RedisOptions redis_options_of(const config::Settings& settings, std::chrono::nanoseconds timeout) {
-  store::redis::RedisOptions options;
-  options.url = settings.redis_url;
-  options.prefix = settings.redis_prefix;
-  options.timeout = timeout;
-  options.failures = static_cast<unsigned>(settings.redis_failures);
-  options.probe_interval = settings.redis_probe_interval;
-  options.connection_max_age = settings.redis_connection_max_age;
-  if (settings.redis_literal_script) options.script_style = store::redis::ScriptStyle::literal;
-  return options;
-}
-
 void fit_to_broker(const config::QueueSettings& settings, const policy::Policy& policy, config::QueueSettings& fitted,
                    DrainerOptions& options) {
   fitted = settings;

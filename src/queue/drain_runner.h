@@ -58,9 +58,6 @@ class DrainRunner {
   std::unique_ptr<Drainer> drainer_;
 };
 
-/// The redis options of the daemon's settings, for a drainer: with its own time limit.
-[[nodiscard]] store::redis::RedisOptions redis_options_of(const config::Settings& settings,
-                                                          std::chrono::nanoseconds timeout);
 /// How a drainer must behave so that the broker of these settings keeps patience with it.
 void fit_to_broker(const config::QueueSettings& settings, const policy::Policy& policy, config::QueueSettings& fitted,
                    DrainerOptions& options);

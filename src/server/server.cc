@@ -19,10 +19,10 @@
 
 #include "base/duration.h"
 #include "base/log.h"
+#include "config/redis_options.h"
 #include "front/grpc/grpc_session.h"
 #include "front/http/http_session.h"
 #include "policy/policy.h"
-#include "server/redis_options.h"
 #include "store/denial_cache.h"
 #include "store/fallback_store.h"
 #include "store/redis/exactness.h"
@@ -86,7 +86,7 @@ Server::~Server() = default;
 std::vector<std::string> Server::prepare() {
   std::vector<std::string> problems = load_policy();
   if (!settings_.redis_url.empty()) {
-    if (const auto error = store::redis::check_options(redis_options(settings_))) {
+    if (const auto error = store::redis::check_options(config::redis_options(settings_, settings_.redis_timeout))) {
       problems.push_back("store.redis: " + error->message);
     }
   }
@@ -190,14 +190,14 @@ void Server::start_workers() {
 
 std::string Server::store_name() const {
   if (settings_.redis_url.empty()) return "memory";
-  const store::redis::RedisOptions options = redis_options(settings_);
+  const store::redis::RedisOptions options = config::redis_options(settings_, settings_.redis_timeout);
   const auto resolved = store::redis::resolve_target(options.url, options.access);
   return resolved ? "Redis " + resolved->target.to_text() : "Redis";
 }
 
 std::shared_ptr<store::Store> Server::make_store(Worker& worker) {
   if (settings_.redis_url.empty()) return memory_;
-  store::redis::RedisOptions options = redis_options(settings_);
+  store::redis::RedisOptions options = config::redis_options(settings_, settings_.redis_timeout);
   // The workers are made one after the other, by one thread.
   if (redis_nodes_ == nullptr) redis_nodes_ = store::redis::make_nodes(options);
   options.nodes = redis_nodes_;

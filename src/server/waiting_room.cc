@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "config/redis_options.h"
 #include "queue/http_deliverer.h"
 #include "queue/make_broker.h"
 
@@ -75,7 +76,7 @@ void WaitingRoom::start_drain(const config::QueueSettings& queue, const std::sha
   if (settings_.redis_url.empty()) {
     setup.memory = memory;
   } else {
-    setup.redis = queue::redis_options_of(settings_, kCheckTimeout);
+    setup.redis = config::redis_options(settings_, kCheckTimeout);
   }
   setup.tickets = &desk_->tickets();
   setup.broker = desk_->broker(queue.name);

@@ -1,11 +1,9 @@
-#include "server/redis_options.h"
+#include "config/redis_options.h"
 
-#include <chrono>
+namespace sluice::config {
 
-namespace sluice::server {
-
-store::redis::RedisOptions redis_options(const config::Settings& settings) {
-  using SentinelTls = store::redis::Access::SentinelTls;
+store::redis::RedisOptions redis_options(const Settings& settings, std::chrono::nanoseconds timeout) {
+  using OverTls = store::redis::Access::SentinelTls;
   store::redis::RedisOptions options;
   options.url = settings.redis_url;
   options.access.master = settings.redis_master;
@@ -21,14 +19,14 @@ store::redis::RedisOptions redis_options(const config::Settings& settings) {
   options.access.sentinel_password = settings.redis_sentinel_password;
   options.access.sentinel_password_file = settings.redis_sentinel_password_file;
   switch (settings.redis_sentinel_tls) {
-    case config::SentinelTls::same:
-      options.access.sentinel_tls = SentinelTls::same;
+    case SentinelTls::same:
+      options.access.sentinel_tls = OverTls::same;
       break;
-    case config::SentinelTls::on:
-      options.access.sentinel_tls = SentinelTls::on;
+    case SentinelTls::on:
+      options.access.sentinel_tls = OverTls::on;
       break;
-    case config::SentinelTls::off:
-      options.access.sentinel_tls = SentinelTls::off;
+    case SentinelTls::off:
+      options.access.sentinel_tls = OverTls::off;
       break;
   }
   options.access.sentinel_tls_files = {.ca = settings.redis_sentinel_tls_ca,
@@ -37,7 +35,7 @@ store::redis::RedisOptions redis_options(const config::Settings& settings) {
                                        .server_name = settings.redis_sentinel_tls_server_name,
                                        .verify = settings.redis_sentinel_tls_verify};
   options.prefix = settings.redis_prefix;
-  options.timeout = settings.redis_timeout;
+  options.timeout = timeout;
   options.failures = static_cast<unsigned>(settings.redis_failures);
   options.probe_interval = settings.redis_probe_interval;
   options.connection_max_age = settings.redis_connection_max_age;
@@ -50,4 +48,4 @@ store::redis::RedisOptions redis_options(const config::Settings& settings) {
   return options;
 }
 
-}  // namespace sluice::server
+}  // namespace sluice::config

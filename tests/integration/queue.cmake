@@ -5,10 +5,11 @@ set(SLUICE_KAFKA_LIBS "${PROJECT_SOURCE_DIR}/build/kafka-jars" CACHE PATH
 pkg_check_modules(rdkafka REQUIRED IMPORTED_TARGET rdkafka)
 pkg_check_modules(rabbitmq REQUIRED IMPORTED_TARGET librabbitmq)
 
-add_library(sluice_test_brokers STATIC brokers/kafka_server.cc brokers/rabbit_server.cc brokers/server.cc)
+add_library(sluice_test_brokers STATIC brokers/kafka_server.cc brokers/rabbit_server.cc)
 target_include_directories(sluice_test_brokers PUBLIC ${PROJECT_SOURCE_DIR})
 target_compile_definitions(sluice_test_brokers PRIVATE SLUICE_KAFKA_LIBS="${SLUICE_KAFKA_LIBS}")
-target_link_libraries(sluice_test_brokers PRIVATE PkgConfig::rdkafka PkgConfig::rabbitmq $<BUILD_INTERFACE:sluice_flags>)
+target_link_libraries(sluice_test_brokers PUBLIC sluice_test_servers
+                                          PRIVATE PkgConfig::rdkafka PkgConfig::rabbitmq $<BUILD_INTERFACE:sluice_flags>)
 
 sluice_test(queue_test SOURCES queue_test.cc LIBS sluice_test_brokers sluice_test_support redis_test_support sluice::brokers
             LABEL integration TIMEOUT 600)

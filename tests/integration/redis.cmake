@@ -3,7 +3,7 @@ find_package(Python3 3.9 REQUIRED COMPONENTS Interpreter)
 
 add_library(redis_test_support STATIC redis_engine.cc redis_server.cc redis_sets.cc store_engine.cc)
 target_include_directories(redis_test_support PUBLIC ${PROJECT_SOURCE_DIR})
-target_link_libraries(redis_test_support PUBLIC sluice::redis_store sluice_model
+target_link_libraries(redis_test_support PUBLIC sluice::redis_store sluice_model sluice_test_servers
                                          PRIVATE $<BUILD_INTERFACE:sluice_flags>)
 
 # The script in both styles, the reference model and the script's C++ twin give the same answers.

@@ -2,32 +2,35 @@
 #pragma once
 
 #include <hiredis/hiredis.h>
-#include <sys/types.h>
 
 #include <cstdint>
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "store/redis/reply_reader.h"
+#include "tests/integration/support/server.h"
 
 namespace sluice::testing {
+
+/// How a server is got into, beside its options.
+struct ServerAccess {
+  bool over_tls = false;                 ///< the port speaks TLS alone; with which files the options say
+  std::string password;                  ///< of the default user, by which command() gets in; empty: none
+  std::vector<std::string> environment;  ///< NAME=value
+};
 
 /// Runs redis-server (or what SLUICE_REDIS_SERVER names) on a free port of 127.0.0.1 with a directory of its own;
 /// both end with the object. Throws std::runtime_error when it cannot be started.
 class RedisServer {
  public:
   /// `config`: lines of a file that is given to it, too; empty: none.
-  explicit RedisServer(std::vector<std::string> options = {}, std::string config = {});
-  ~RedisServer();
-  RedisServer(const RedisServer&) = delete;
-  RedisServer& operator=(const RedisServer&) = delete;
+  explicit RedisServer(std::vector<std::string> options = {}, std::string config = {}, ServerAccess access = {});
 
   [[nodiscard]] std::uint16_t port() const { return port_; }
   [[nodiscard]] std::string url() const { return "redis://127.0.0.1:" + std::to_string(port_); }
-  [[nodiscard]] std::string socket_path() const { return (directory_ / "redis.sock").string(); }
+  [[nodiscard]] std::string socket_path() const { return (folder_.path() / "redis.sock").string(); }
 
   void kill();   ///< SIGKILL, and waits for its end
   void start();  ///< again, on the same port, with the same directory; waits until it serves
@@ -57,9 +60,10 @@ class RedisServer {
 
   std::vector<std::string> options_;
   std::string config_;
-  std::filesystem::path directory_;
+  ServerAccess access_;
+  ServerFolder folder_{"redis"};
+  ServerProcess process_;
   std::uint16_t port_ = 0;
-  pid_t pid_ = 0;
   std::unique_ptr<redisContext, ContextDeleter> context_;
 };
 

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "tests/integration/brokers/server.h"
+#include "tests/integration/support/server.h"
 
 namespace sluice::testing {
 

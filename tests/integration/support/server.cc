@@ -1,4 +1,4 @@
-#include "tests/integration/brokers/server.h"
+#include "tests/integration/support/server.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -14,6 +14,7 @@
 #include <fstream>
 #include <iterator>
 #include <stdexcept>
+#include <string_view>
 #include <thread>
 
 namespace sluice::testing {
@@ -64,9 +65,13 @@ void ServerProcess::start(const std::vector<std::string>& command, const std::ve
     ::dup2(out, 1);
     ::dup2(out, 2);
     ::execvp(arguments[0], arguments.data());
+    constexpr std::string_view why = "it is not installed, or cannot be run\n";
+    (void)!::write(2, why.data(), why.size());
     ::_exit(127);
   }
   if (id_ < 0) throw std::runtime_error("cannot start " + words[0]);
+  // Here, too: it may be killed before it has come that far itself.
+  ::setpgid(id_, id_);
 }
 
 bool ServerProcess::has_ended() {
@@ -108,7 +113,7 @@ void wait_until_ready(ServerProcess& process, const std::string& name, const std
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(90);
   while (std::chrono::steady_clock::now() < end && !process.has_ended()) {
     if (ready()) return;
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   std::ifstream in(log);
   const std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());

@@ -21,6 +21,7 @@ local redis, byte, sub, pack, unpack = redis, string.byte, string.sub, struct.pa
 local exact = 9007199254740992     -- 2^53
 local longest = 3162240000000000   -- 36 600 days in µs: no wait is longer
 local most_tokens = 1000000000000000
+local most_kept = 900000           -- µs by which a bucket's key may outlive its state; 0.1 s more until it expires
 
 -- floor(a * b / m) and the remainder, for 0 <= a < m < 2^45 and b < 2^50: a long division, seven bits of b a step.
 local function multiply_divide(a, b, m)

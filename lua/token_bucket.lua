@@ -2,8 +2,10 @@
 -- tokens per µs, a state is `missing` whole tokens less `part` 1/p tokens (0 <= part < p) from full at `at`. It is stored
 -- with the numbers it was made with, so that a node with others can convert it:
 --   version, kind, burst (7 bytes), c (5), p (6) | missing (7), part (6), at (7), kept (7)     47 bytes
--- kept: a time until which the key surely exists. A change that is over by then overwrites only the middle, which keeps the
--- key's expiry and costs Redis a third of a SET with one (strings of 45 bytes or more are changed in place).
+-- kept: a time until which the key surely exists: 0.7 to 0.8 s after it was full when that was written. A change that is
+-- over by then overwrites only the middle, which keeps the key's expiry and costs Redis a third of a SET with one (strings
+-- of 45 bytes or more are changed in place). Where the state is full more than most_kept before, the key is written whole:
+-- its state was cut, or a foreign `kept` would leave a key without an expiry as it is.
 -- The argument is the first half. For a leaky bucket, whose conversion rounds, c and p are instead rate and period as they
 -- were given, and the argument goes on with c (5) and p (6). A leaky bucket whose backlog is more than burst + 10^15 tokens deep, as new numbers
 -- can make it, stores µs as `missing` and 2^48 - 1 as `part`.
@@ -130,12 +132,12 @@ for i = first, last do
     else
       local time = at[i] or now
       if backlog then missing, rest = backlog, 281474976710655 end
-      local stop = time + wait
-      if stop > (kept[i] or 0) or verb > 1
+      local stop, expected = time + wait, kept[i] or 0
+      if stop > expected or expected > stop + most_kept or verb > 1
         or redis.call('SETRANGE', KEYS[i], '20', pack('<I7I6I7', missing, rest, time)) ~= 47 then
         wait = stop - now
         --@ token_bucket lifetime
-        local value = pack('<c20I7I6I7I7', argument, missing, rest, time, now + (wait - 100) * 1000)
+        local value = pack('<c20I7I6I7I7', argument, missing, rest, time, exists)
         redis.call('SET', KEYS[i], value, 'PX', expiry_text)
         if verb > 1 then answer[i + 2] = value end
       end
@@ -147,6 +149,7 @@ end
 if wait > longest then wait = longest end
 wait = (wait + -wait % 100000) / 1000 + 800
 if wait > longest / 1000 then wait = longest / 1000 end
+local exists = now + (wait - 100) * 1000
 if wait < shortest_expiry then wait = shortest_expiry end
 if wait ~= expiry then expiry, expiry_text = wait, string.format('%d', wait) end
 --@ each_once
@@ -155,7 +158,7 @@ local count, cost = byte(requests, 4) + byte(requests, 5) * 256, byte(requests, 
 local argument = ARGV[2]
 local _, _, burst, c0, p0 = unpack('<BBI7I5I6', argument)
 local written, expiries, fresh, fresh_expiry, backlog = {}, {}, nil, nil, nil
-local is_plain, verdict = true, '1'
+local is_plain, verdict, most_lead = true, '1', most_kept * c0
 for i = 1, count do
   local value = redis.pcall('GET', KEYS[i])
   answer[i + 2] = value
@@ -175,16 +178,17 @@ for i = 1, count do
     missing = missing + cost
   end
   local parts = missing * p0
+  local lead = (kept - now) * c0 - parts + rest -- by which the key outlives the state
   if missing > burst then
     verdict = '0'
-  elseif parts < exact and parts - rest <= (kept - now) * c0 then
+  elseif parts < exact and lead >= 0 and lead <= most_lead then
     written[i] = pack('<I7I6I7', missing, rest, now)
   elseif not value and fresh then
     written[i], expiries[i] = fresh, fresh_expiry
   else
     --@ token_bucket time_to_full
     --@ token_bucket lifetime
-    written[i], expiries[i] = pack('<c20I7I6I7I7', argument, missing, rest, now, now + (wait - 100) * 1000), expiry_text
+    written[i], expiries[i] = pack('<c20I7I6I7I7', argument, missing, rest, now, exists), expiry_text
     if not value then fresh, fresh_expiry = written[i], expiry_text end
   end
 end

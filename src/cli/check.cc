@@ -21,12 +21,13 @@ constexpr int kAllowed = 0;
 constexpr int kError = 1;
 constexpr int kDenied = 2;
 
-std::string figures_of(const policy::Rule& rule, const Decision& decision) {
+std::string figures_of(const policy::Rule& rule, const Decision& decision, bool never_fits) {
   if (rule.unlimited) return rule.label() + " is unlimited";
   std::string text =
       rule.label() + " has " + std::to_string(decision.remaining) + " of " + std::to_string(decision.limit) + " left";
   if (!decision.allowed) {
-    if (decision.retry_after.is_never()) return text + "; the request never fits";
+    if (never_fits) return text + "; the request never fits";
+    if (decision.retry_after.is_never()) return text + "; none comes back";
     return text + "; retry after " + to_rounded_text(decision.retry_after.value());
   }
   if (decision.delay > Wait()) text += "; act after " + to_rounded_text(decision.delay.value());
@@ -38,7 +39,7 @@ std::string figures_of(const policy::Rule& rule, const Decision& decision) {
 /// Why, in a sentence.
 std::string reason_of(const limiter::Answer& answer) {
   if (answer.deciding == nullptr) return "no limit matches";
-  std::string text = figures_of(*answer.deciding, answer.decision);
+  std::string text = figures_of(*answer.deciding, answer.decision, answer.statuses[answer.decision.which].never_fits);
   if (answer.allowed && !answer.decision.allowed) text += " (not enforced)";
   return text;
 }
@@ -53,7 +54,7 @@ void print_sentence(const CheckOptions& options, const limiter::Answer& answer, 
       out << "no limit matches\n";
     } else {
       out << (status.over_limit ? "over the limit: " : "within the limit: ")
-          << figures_of(*status.rule, status.decision) << '\n';
+          << figures_of(*status.rule, status.decision, status.never_fits) << '\n';
     }
   }
 }

@@ -128,6 +128,8 @@ void Call::finish() {
     if (matched.charge != ChargeList::kNoCharge) {
       status.decision = decisions_buffer_[matched.charge];
       status.over_limit = !status.decision.allowed && status.rule->enforcement != store::Enforcement::shadow;
+      status.never_fits = !status.decision.allowed && has_figures(status.decision.source) &&
+                          list_.charges()[matched.charge].cost > status.decision.limit;
     }
     if (!is_peek) count(status, matched.is_override);
   }

@@ -20,6 +20,7 @@ namespace sluice::limiter {
 /// What one descriptor of the request was told.
 struct Status {
   bool over_limit = false;             ///< this descriptor's own verdict; false in shadow mode
+  bool never_fits = false;             ///< the cost is above the limit, whatever its state
   const policy::Rule* rule = nullptr;  ///< null: nothing limits it
   Decision decision;                   ///< meaningful when rule is set and not unlimited
 };

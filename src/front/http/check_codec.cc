@@ -400,31 +400,32 @@ bool store_failed(const Decision& decision) {
   return decision.source == Source::fallback_allow || decision.source == Source::fallback_deny;
 }
 
-/// Why a limit said what it said. `fits` is what the limit found; `allowed` what the caller is told.
-std::string_view reason(const policy::Rule& rule, const Decision& decision, bool fits, bool allowed) {
-  if (rule.unlimited) return "unlimited";
-  if (store_failed(decision)) return "store_unavailable";
-  if (!fits && allowed) return "shadow";
-  if (!fits) return decision.retry_after.is_never() ? "never_fits" : "over_limit";
-  return decision.mark == Mark::quota_hit ? "last_token" : "within_limit";
-}
-
 /// A verdict to tell: of one descriptor, or of the request as a whole.
 struct Verdict {
   bool allowed = true;
   bool fits = true;                    ///< what the limit itself found
+  bool never_fits = false;             ///< and that whatever its state is
   const policy::Rule* rule = nullptr;  ///< null: no limit took part, because of `without_rule`
   const Decision& decision;
   std::string_view without_rule;
 };
+
+/// Why a limit said what it said.
+std::string_view reason(const Verdict& verdict) {
+  if (verdict.rule == nullptr) return verdict.without_rule;
+  if (verdict.rule->unlimited) return "unlimited";
+  if (store_failed(verdict.decision)) return "store_unavailable";
+  if (!verdict.fits && verdict.allowed) return "shadow";
+  if (!verdict.fits) return verdict.never_fits ? "never_fits" : "over_limit";
+  return verdict.decision.mark == Mark::quota_hit ? "last_token" : "within_limit";
+}
 
 /// All members but the brace that opens and the one that closes.
 void append_verdict(std::string& out, const Verdict& verdict) {
   out += verdict.allowed ? "\"allowed\":true" : "\"allowed\":false";
   append_name(out, "reason");
   out += '"';
-  out += verdict.rule == nullptr ? verdict.without_rule
-                                 : reason(*verdict.rule, verdict.decision, verdict.fits, verdict.allowed);
+  out += reason(verdict);
   out += '"';
   if (verdict.rule == nullptr) return;
   append_name(out, "limit_name");
@@ -441,14 +442,24 @@ void append_answer(std::string& out, const limiter::Answer& answer) {
   const std::string_view without_rule = answer.known_domain ? "no_limit" : "unknown_domain";
   // The decision as a whole says allowed where a limit in shadow mode decides; its own verdict is in its status.
   const std::size_t which = answer.decision.which;
-  const bool fits = which < answer.statuses.size() ? answer.statuses[which].decision.allowed : answer.allowed;
-  append_verdict(out, {answer.allowed, fits, answer.deciding, answer.decision, without_rule});
+  const limiter::Status* deciding = which < answer.statuses.size() ? &answer.statuses[which] : nullptr;
+  append_verdict(out, {.allowed = answer.allowed,
+                       .fits = deciding != nullptr ? deciding->decision.allowed : answer.allowed,
+                       .never_fits = deciding != nullptr && deciding->never_fits,
+                       .rule = answer.deciding,
+                       .decision = answer.decision,
+                       .without_rule = without_rule});
   append_name(out, "descriptors");
   out += '[';
   for (std::size_t i = 0; i < answer.statuses.size(); ++i) {
     const limiter::Status& status = answer.statuses[i];
     out += i == 0 ? "{" : ",{";
-    append_verdict(out, {!status.over_limit, status.decision.allowed, status.rule, status.decision, without_rule});
+    append_verdict(out, {.allowed = !status.over_limit,
+                         .fits = status.decision.allowed,
+                         .never_fits = status.never_fits,
+                         .rule = status.rule,
+                         .decision = status.decision,
+                         .without_rule = without_rule});
     out += '}';
   }
   out += ']';

@@ -58,6 +58,27 @@ TEST(Check, TellsADeniedRequest) {
   EXPECT_EQ(told.out, "denied: ArticleCreate has 30 of 30 left; the request never fits\n");
 }
 
+TEST(Check, TellsACostThatNeverFitsFromABucketThatNeverRefills) {
+  const std::filesystem::path path =
+      std::filesystem::temp_directory_path() / ("sluice_check_spent_" + std::to_string(::getpid()) + ".yaml");
+  std::ofstream(path)
+      << "domain: d\ndescriptors:\n"
+         "  - {key: a, rate_limit: {unit: second, requests_per_unit: 0, algorithm: token_bucket, burst: 2}}\n";
+  CheckOptions options;
+  options.policy = {path.string()};
+  options.descriptors = {"a=1"};
+  options.cost = 3;
+  EXPECT_EQ(run(options).out, "denied: a has 2 of 2 left; the request never fits\n");
+  options.cost = 2;
+  options.repeat = 2;
+  EXPECT_EQ(run(options).out, "allowed: a has 0 of 2 left\ndenied: a has 0 of 2 left; none comes back\n");
+  options.json = true;
+  const Told told = run(options);
+  EXPECT_NE(told.out.find(R"({"allowed":false,"reason":"over_limit",)"), std::string::npos) << told.out;
+  EXPECT_EQ(told.out.find("never_fits"), std::string::npos) << told.out;
+  std::filesystem::remove(path);
+}
+
 TEST(Check, RepeatsAtOneInstant) {
   CheckOptions options = article({"user=42"});
   options.repeat = 31;

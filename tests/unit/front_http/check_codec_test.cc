@@ -198,11 +198,16 @@ TEST(CheckCodec, writes_a_denial) {
 
 TEST(CheckCodec, never_is_null) {
   const policy::Rule rule = make_rule("n", "user");
-  const limiter::Answer answer = make_answer(
+  limiter::Answer answer = make_answer(
       rule, {.allowed = false, .limit = 1, .retry_after = Wait::never(), .reset_after = Wait::never(), .delay = {}});
-  EXPECT_NE(encode(answer).find(R"("reason":"never_fits","limit_name":"n","source":"memory","limit":1,"remaining":0,)"
-                                R"("retry_after":null,"reset_after":null,)"),
-            std::string::npos);
+  const std::string figures =
+      R"("limit_name":"n","source":"memory","limit":1,"remaining":0,"retry_after":null,"reset_after":null)";
+  // A bucket that was spent and never refills is over its limit; a cost that never fits is so whatever the state.
+  EXPECT_EQ(encode(answer), R"({"allowed":false,"reason":"over_limit",)" + figures +
+                                R"(,"descriptors":[{"allowed":false,"reason":"over_limit",)" + figures + "}]}");
+  answer.statuses[0].never_fits = true;
+  EXPECT_EQ(encode(answer), R"({"allowed":false,"reason":"never_fits",)" + figures +
+                                R"(,"descriptors":[{"allowed":false,"reason":"never_fits",)" + figures + "}]}");
 }
 
 TEST(CheckCodec, says_why_when_no_limit_decided) {

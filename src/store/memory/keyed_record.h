@@ -27,6 +27,9 @@ struct KeyedRecord {
   /// The generations that records may be of, by index.
   using Book = std::array<const Generation*, kGenerations>;
   static constexpr std::uint32_t kGroup = 2;
+  // Records are small, so there is room for lines in which a key is found at once.
+  static constexpr std::uint32_t kSlotsForHundred = 180;
+  static constexpr std::uint32_t kMostFull = 65;
 
   algorithm::Cell cell;
   std::uint32_t hash = 0;

@@ -18,6 +18,8 @@ struct PolicyRecord {
   /// What all records of a table need to know; nothing here.
   struct Book {};
   static constexpr std::uint32_t kGroup = 1;
+  static constexpr std::uint32_t kSlotsForHundred = 150;
+  static constexpr std::uint32_t kMostFull = 80;
 
   algorithm::Cell cell;
   const LiveLimit* limit = nullptr;  ///< whose numbers made the cell; one share of it. Null: an empty slot

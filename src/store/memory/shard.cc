@@ -220,7 +220,7 @@ std::uint32_t Shard<Record>::clean(Time now) noexcept {
     drop_fresh(now);
   }
   // An insertion may have done the dropping.
-  const bool shrinks = slots() > slots_for(kExact) && size() * 5 < slots() * 2;
+  const bool shrinks = slots() > slots_for(kExact) && is_loose();
   if (shrinks) {
     seen = std::max(seen, used_end());
     spread(slots_for(size()));

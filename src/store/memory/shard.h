@@ -24,7 +24,9 @@ namespace sluice::store::memory {
 /// The slots lie in a SlotArena, which has memory for them when they are first touched.
 ///
 /// A Record has a cell (the state), a hash, a key, and the numbers that made the cell; PolicyRecord and KeyedRecord are
-/// those that there are. Homes are at multiples of Record::kGroup, so that as many records lie in one cache line.
+/// those that there are. Homes are at multiples of Record::kGroup, so that as many records lie in one cache line. A
+/// hundred records are laid out over Record::kSlotsForHundred slots, and again when Record::kMostFull of a hundred
+/// slots are full.
 ///
 /// All functions but those that say otherwise need lock() held.
 template <typename Record>
@@ -172,13 +174,17 @@ class alignas(64) Shard {
   [[nodiscard]] std::uint64_t owned() const noexcept { return owned_.load(std::memory_order_relaxed); }
 
  private:
-  /// The slots, tail not counted, for a number of records: two thirds full. It grows when four fifths are full and
-  /// shrinks when less than two fifths are.
+  /// The slots, tail not counted, for a number of records, as the Record says. It shrinks when three fifths as many
+  /// would do.
   [[nodiscard]] static constexpr std::uint32_t slots_for(std::uint32_t records) {
-    return (records + records / 2 + 5) / Record::kGroup * Record::kGroup;
+    const auto slots = static_cast<std::uint32_t>(std::uint64_t{records} * Record::kSlotsForHundred / 100) + 5;
+    return slots / Record::kGroup * Record::kGroup;
   }
   [[nodiscard]] bool is_full_with(std::uint32_t records) const noexcept {
-    return std::uint64_t{records} * 5 > std::uint64_t{slots()} * 4;
+    return std::uint64_t{records} * 100 > std::uint64_t{slots()} * Record::kMostFull;
+  }
+  [[nodiscard]] bool is_loose() const noexcept {
+    return std::uint64_t{size()} * Record::kSlotsForHundred < std::uint64_t{slots()} * 60;
   }
   [[nodiscard]] static std::uint32_t home_of(std::uint32_t hash, std::uint32_t slots) noexcept {
     return static_cast<std::uint32_t>(std::uint64_t{hash} * (slots / Record::kGroup) >> 32U) * Record::kGroup;
@@ -216,19 +222,20 @@ class alignas(64) Shard {
     if (before != after) bump(owned_, std::uint64_t{after} - before);
   }
 
-  SpinLock lock_;
-  std::atomic<std::uint32_t> slot_count_{0};
+  // What every call reads lies apart from what the calls of other threads change.
   Slots<Record> slots_;
-  std::atomic<std::uint32_t> size_{0};
+  std::atomic<std::uint32_t> slot_count_{0};
   std::uint32_t capacity_ = 0;
+  SlotArena* arena_ = nullptr;
+  const Book* book_ = nullptr;
+  std::uint32_t number_ = 0;
+
+  alignas(64) SpinLock lock_;
+  std::atomic<std::uint32_t> size_{0};
   std::int64_t soonest_ = algorithm::kNever;  // steady time before which no record may go
   std::int64_t rest_until_ = INT64_MIN;       // steady time before which nobody looks
   std::uint32_t random_ = 1;
   std::uint32_t taken_ = 0;  // slots in the rows that are in use
-
-  SlotArena* arena_ = nullptr;
-  const Book* book_ = nullptr;
-  std::uint32_t number_ = 0;
   std::atomic<std::uint64_t> evicted_{0};
   std::atomic<std::uint64_t> expired_{0};
   std::atomic<std::uint64_t> work_{0};

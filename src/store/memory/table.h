@@ -44,7 +44,7 @@ class Table {
 
   /// `max_keys` 1 … kMostKeys: below 2 × kKeysPerShard there is one shard, and the bound is exact; else a shard may be
   /// full when 19/20 of them are there. `book` is kept by the caller. Throws std::bad_alloc when there is no address
-  /// space (1.6 records a key).
+  /// space (1.6 to 1.9 records a key).
   Table(std::uint64_t max_keys, const typename Record::Book& book, HugePages huge_pages) {
     assert(max_keys >= 1 && max_keys <= kMostKeys);
     const auto shards =

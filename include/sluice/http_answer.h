@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cassert>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -67,11 +68,14 @@ struct HttpAnswer {
   bool allowed = true;           ///< the request may go on, and `headers` belong into its answer
   Reason reason = Reason::none;  ///< of a denial
   unsigned status = 200;         ///< of a denial
-  std::string message;           ///< of a denial, in words: "rate limit exceeded", or what the limit's `message` says
-  HttpHeaders headers;           ///< of the answer, whichever it is
-  std::string content_type;      ///< of `body`
-  std::string body;              ///< of a denial: JSON, a problem document (RFC 9457), or what the limit's `body` says
-  LimiterAnswer answer;          ///< how it came about
+  /// Let in, but only after so long: the limit is a leaky bucket whose policy says `delay: hold`. 0: at once. Whoever
+  /// asked has to wait for it; adapters do.
+  std::chrono::nanoseconds hold{0};
+  std::string message;       ///< of a denial, in words: "rate limit exceeded", or what the limit's `message` says
+  HttpHeaders headers;       ///< of the answer, whichever it is
+  std::string content_type;  ///< of `body`
+  std::string body;          ///< of a denial: JSON, a problem document (RFC 9457), or what the limit's `body` says
+  LimiterAnswer answer;      ///< how it came about
 };
 
 /// The same for a decision of one of the library's limiters (TokenBucket, Keyed<…>), made by the numbers `limit`.

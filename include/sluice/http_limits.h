@@ -20,6 +20,8 @@ struct HttpLimitsOptions {
   // NOLINTNEXTLINE(readability-redundant-member-init): without it, gcc warns of designated initializers without it
   std::string domain{};         ///< whose `requests:` says what a request is counted by; empty: the only one
   HttpAnswerOptions answers{};  ///< what clients are told
+  /// Longest that a request is held back for a leaky bucket's slot (`delay: hold`); what would take longer is denied.
+  std::chrono::nanoseconds max_hold = std::chrono::seconds(10);
 };
 
 /// A Limiter for HTTP requests. What they are counted by is said by the policy's `requests:` (docs/identity.md), or by
@@ -38,7 +40,8 @@ class SLUICE_API HttpLimits {
   HttpLimits(const HttpLimits&) = delete;
   HttpLimits& operator=(const HttpLimits&) = delete;
 
-  /// Replaces `out` by the answer. Blocks as Limiter::check does.
+  /// Replaces `out` by the answer. Blocks as Limiter::check does, but not for HttpAnswer::hold. What would have to be
+  /// held back beyond `patience` is denied.
   void check(const HttpRequest& request, HttpAnswer& out,
              std::optional<std::chrono::nanoseconds> patience = std::nullopt);
   /// The same by keys of the program's: nothing means that it does not know who asks (401); no descriptors, that
@@ -47,10 +50,15 @@ class SLUICE_API HttpLimits {
              std::optional<std::chrono::nanoseconds> patience = std::nullopt);
 
   /// Calls `done` once: before it returns (memory, and what needs no store), or on the limiter's own thread, where it
-  /// must not block. It must not throw. The views of `request` need not live on.
-  Limiter::Pending start(const HttpRequest& request, Done done);
+  /// must not block. It must not throw. The views of `request` need not live on. `patience` is how long the answer
+  /// could be held back from now on; it does not end the wait for the store.
+  Limiter::Pending start(const HttpRequest& request, Done done,
+                         std::optional<std::chrono::nanoseconds> patience = std::nullopt);
   /// The same by keys of the program's.
-  Limiter::Pending start(std::optional<LimiterRequest> keys, const HttpRequest& request, Done done);
+  Limiter::Pending start(std::optional<LimiterRequest> keys, const HttpRequest& request, Done done,
+                         std::optional<std::chrono::nanoseconds> patience = std::nullopt);
+  /// What is answered when a wait was ended: 503, with the problem `stopped`.
+  [[nodiscard]] HttpAnswer stopped() const;
 
   /// Does a check answer at once, without waiting for a store elsewhere?
   [[nodiscard]] bool is_immediate() const;

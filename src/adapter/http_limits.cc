@@ -1,6 +1,6 @@
 #include "sluice/http_limits.h"
 
-#include <condition_variable>
+#include <algorithm>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -12,6 +12,7 @@
 #include "front/http/mappers.h"
 #include "limiter/backend.h"
 #include "limiter/call.h"
+#include "limiter/wait_for.h"
 #include "metrics/metrics.h"
 #include "policy/snapshot_holder.h"
 #include "sluice/clock.h"
@@ -25,6 +26,23 @@ bool wants_problem(const HttpRequest& request) {
     if (equal_ignoring_case(field.name, "accept")) preference.add(field.value);
   }
   return preference.wants_problem();
+}
+
+// What `call` came to, for who can be held back for at most `longest`.
+template <typename WantsProblem>
+void render(limiter::Call& call, const HttpAnswerOptions& options, std::chrono::nanoseconds longest,
+            WantsProblem wants_problem, HttpAnswer& out) {
+  std::chrono::nanoseconds hold = call.hold();
+  if (hold.count() != 0) {
+    if (hold <= longest) {
+      call.end_hold();
+    } else {
+      call.refuse_hold();
+      hold = std::chrono::nanoseconds(0);
+    }
+  }
+  adapter::render_answer(call.answer(), options, wants_problem, out);
+  out.hold = hold;
 }
 
 }  // namespace
@@ -110,14 +128,18 @@ class HttpLimits::Impl {
 
   // `find(worker, now, storage, out)`: what is asked, or null.
   template <typename Find>
-  void check_here(Find find, const HttpRequest& http, HttpAnswer& out) {
+  void check_here(Find find, const HttpRequest& http, std::optional<std::chrono::nanoseconds> patience,
+                  HttpAnswer& out) {
     const Borrowed worker(*this);
     const Time now = clock_.now();
     Request storage;
     const Request* const request = find(*worker, now, storage, out);
     if (request == nullptr) return;
     (void)worker->call.start(*request, worker->policy.get(), backend_.memory(), now);  // answered at once
-    adapter::render_answer(worker->call.answer(), answers(), [&] { return wants_problem(http); }, out);
+    render(worker->call, answers(), longest_hold(patience), [&] { return wants_problem(http); }, out);
+  }
+  [[nodiscard]] std::chrono::nanoseconds longest_hold(std::optional<std::chrono::nanoseconds> patience) const {
+    return std::min(options_.max_hold, patience.value_or(options_.max_hold));
   }
   template <typename Find>
   std::shared_ptr<const adapter::OwnedRequest> find_here(Find find, HttpAnswer& out) {
@@ -127,7 +149,9 @@ class HttpLimits::Impl {
     return request == nullptr ? nullptr : std::make_shared<const adapter::OwnedRequest>(*request);
   }
 
-  limiter::Backend& backend() { return backend_; }
+  // Sends what find_here() found; null: `answer` is the answer.
+  Limiter::Pending send(std::shared_ptr<const adapter::OwnedRequest> asked, const HttpRequest& http, HttpAnswer& answer,
+                        Done done, std::optional<std::chrono::nanoseconds> patience);
 
  private:
   static void refuse(HttpAnswer::Reason reason, unsigned status, std::string_view code, std::string_view message,
@@ -139,6 +163,7 @@ class HttpLimits::Impl {
     out.allowed = true;
     out.reason = HttpAnswer::Reason::none;
     out.status = 200;
+    out.hold = std::chrono::nanoseconds(0);
     out.message.clear();
     out.headers.clear();
     out.content_type.clear();
@@ -175,22 +200,33 @@ class HttpLimits::Impl {
 
 namespace {
 
+void render_stopped(const HttpAnswerOptions& options, HttpAnswer& out) {
+  adapter::render_refusal(HttpAnswer::Reason::unavailable, options.unavailable_status, "stopped", "the wait was ended",
+                          out);
+  out.answer = {};
+  out.answer.problem = LimiterAnswer::Problem::stopped;
+}
+
 // A check on its way to a store elsewhere.
 class HttpCheck final : public limiter::Check {
  public:
   HttpCheck(std::shared_ptr<const adapter::OwnedRequest> request, bool as_problem, const HttpAnswerOptions& options,
-            HttpLimits::Done done)
-      : request_(std::move(request)), as_problem_(as_problem), options_(options), done_(std::move(done)) {}
+            std::chrono::nanoseconds longest_hold, HttpLimits::Done done)
+      : request_(std::move(request)),
+        as_problem_(as_problem),
+        options_(options),
+        begun_(std::chrono::steady_clock::now()),
+        longest_hold_(longest_hold),
+        done_(std::move(done)) {}
 
   [[nodiscard]] const Request& request() const override { return request_->get(); }
-  void answered(const limiter::Answer* answer) override {
+  void answered(limiter::Call* call) override {
     HttpAnswer out;
-    if (answer == nullptr) {
-      adapter::render_refusal(HttpAnswer::Reason::unavailable, options_.unavailable_status, "stopped",
-                              "the limiter was stopped", out);
-      out.answer.problem = LimiterAnswer::Problem::stopped;
+    if (call == nullptr) {
+      render_stopped(options_, out);
     } else {
-      adapter::render_answer(*answer, options_, [this] { return as_problem_; }, out);
+      const auto left = longest_hold_ - (std::chrono::steady_clock::now() - begun_);
+      render(*call, options_, left, [this] { return as_problem_; }, out);
     }
     const HttpLimits::Done done = std::move(done_);
     done(out);
@@ -200,42 +236,10 @@ class HttpCheck final : public limiter::Check {
   const std::shared_ptr<const adapter::OwnedRequest> request_;
   const bool as_problem_;
   const HttpAnswerOptions options_;
+  const std::chrono::steady_clock::time_point begun_;
+  const std::chrono::nanoseconds longest_hold_;
   HttpLimits::Done done_;
 };
-
-// Waits for what start(done) gives to `done`, at most `patience`.
-template <typename Start>
-void wait_for(std::optional<std::chrono::nanoseconds> patience, const HttpAnswerOptions& options, HttpAnswer& out,
-              Start start) {
-  // Shared with the answer, which may come after the patience is over.
-  struct Waiting {
-    std::mutex mutex;
-    std::condition_variable condition;
-    bool is_answered = false;
-    HttpAnswer answer;
-  };
-  const auto waiting = std::make_shared<Waiting>();
-  const Limiter::Pending pending = start([waiting](HttpAnswer& answer) {
-    const std::scoped_lock lock(waiting->mutex);
-    waiting->answer = std::move(answer);
-    waiting->is_answered = true;
-    waiting->condition.notify_one();
-  });
-  std::unique_lock lock(waiting->mutex);
-  const auto is_answered = [&] { return waiting->is_answered; };
-  if (!patience) {
-    waiting->condition.wait(lock, is_answered);
-  } else if (!waiting->condition.wait_for(lock, *patience, is_answered)) {
-    lock.unlock();
-    pending.cancel();
-    out.answer = {};
-    adapter::render_refusal(HttpAnswer::Reason::unavailable, options.unavailable_status, "deadline",
-                            "there was no time for a decision", out);
-    out.answer.problem = LimiterAnswer::Problem::deadline;
-    return;
-  }
-  out = std::move(waiting->answer);
-}
 
 }  // namespace
 
@@ -244,16 +248,51 @@ HttpLimits::HttpLimits(Limiter& limiter, HttpLimitsOptions options)
 
 HttpLimits::~HttpLimits() = default;
 
+Limiter::Pending HttpLimits::Impl::send(std::shared_ptr<const adapter::OwnedRequest> asked, const HttpRequest& http,
+                                        HttpAnswer& answer, Done done,
+                                        std::optional<std::chrono::nanoseconds> patience) {
+  if (asked == nullptr) {
+    done(answer);
+    return {};
+  }
+  return backend_.start(std::make_shared<HttpCheck>(std::move(asked), wants_problem(http), answers(),
+                                                    longest_hold(patience), std::move(done)));
+}
+
 bool HttpLimits::is_immediate() const { return impl_->is_immediate(); }
+
+HttpAnswer HttpLimits::stopped() const {
+  HttpAnswer out;
+  render_stopped(impl_->answers(), out);
+  return out;
+}
+
+namespace {
+
+// Replaces `out` by what start(done) gives to `done`, or by what is said when that takes longer than `patience`.
+template <typename Start>
+void wait_for(std::optional<std::chrono::nanoseconds> patience, const HttpAnswerOptions& options, HttpAnswer& out,
+              Start start) {
+  if (auto answer = limiter::wait_for<HttpAnswer>(patience, start)) {
+    out = *std::move(answer);
+    return;
+  }
+  adapter::render_refusal(HttpAnswer::Reason::unavailable, options.unavailable_status, "deadline",
+                          "there was no time for a decision", out);
+  out.answer = {};
+  out.answer.problem = LimiterAnswer::Problem::deadline;
+}
+
+}  // namespace
 
 void HttpLimits::check(const HttpRequest& request, HttpAnswer& out, std::optional<std::chrono::nanoseconds> patience) {
   if (impl_->is_immediate()) {
     impl_->check_here([&](Impl::Worker& worker, Time now, Request& /*storage*/,
                           HttpAnswer& answer) { return impl_->map(worker, request, now, answer); },
-                      request, out);
+                      request, patience, out);
     return;
   }
-  wait_for(patience, impl_->answers(), out, [&](Done done) { return start(request, std::move(done)); });
+  wait_for(patience, impl_->answers(), out, [&](Done done) { return start(request, std::move(done), patience); });
 }
 
 void HttpLimits::check(const std::optional<LimiterRequest>& keys, const HttpRequest& request, HttpAnswer& out,
@@ -261,46 +300,38 @@ void HttpLimits::check(const std::optional<LimiterRequest>& keys, const HttpRequ
   if (impl_->is_immediate()) {
     impl_->check_here([&](Impl::Worker& worker, Time /*now*/, Request& storage,
                           HttpAnswer& answer) { return impl_->read(keys, worker, storage, answer); },
-                      request, out);
+                      request, patience, out);
     return;
   }
-  wait_for(patience, impl_->answers(), out, [&](Done done) { return start(keys, request, std::move(done)); });
+  wait_for(patience, impl_->answers(), out, [&](Done done) { return start(keys, request, std::move(done), patience); });
 }
 
-Limiter::Pending HttpLimits::start(const HttpRequest& request, Done done) {
+Limiter::Pending HttpLimits::start(const HttpRequest& request, Done done,
+                                   std::optional<std::chrono::nanoseconds> patience) {
   HttpAnswer answer;
   if (impl_->is_immediate()) {
-    check(request, answer);
+    check(request, answer, patience);
     done(answer);
     return {};
   }
   auto asked = impl_->find_here([&](Impl::Worker& worker, Time now, Request& /*storage*/,
                                     HttpAnswer& out) { return impl_->map(worker, request, now, out); },
                                 answer);
-  if (asked == nullptr) {
-    done(answer);
-    return {};
-  }
-  return impl_->backend().start(
-      std::make_shared<HttpCheck>(std::move(asked), wants_problem(request), impl_->answers(), std::move(done)));
+  return impl_->send(std::move(asked), request, answer, std::move(done), patience);
 }
 
-Limiter::Pending HttpLimits::start(std::optional<LimiterRequest> keys, const HttpRequest& request, Done done) {
+Limiter::Pending HttpLimits::start(std::optional<LimiterRequest> keys, const HttpRequest& request, Done done,
+                                   std::optional<std::chrono::nanoseconds> patience) {
   HttpAnswer answer;
   if (impl_->is_immediate()) {
-    check(keys, request, answer);
+    check(keys, request, answer, patience);
     done(answer);
     return {};
   }
   auto asked = impl_->find_here([&](Impl::Worker& worker, Time /*now*/, Request& storage,
                                     HttpAnswer& out) { return impl_->read(keys, worker, storage, out); },
                                 answer);
-  if (asked == nullptr) {
-    done(answer);
-    return {};
-  }
-  return impl_->backend().start(
-      std::make_shared<HttpCheck>(std::move(asked), wants_problem(request), impl_->answers(), std::move(done)));
+  return impl_->send(std::move(asked), request, answer, std::move(done), patience);
 }
 
 }  // namespace sluice

@@ -92,6 +92,7 @@ void render_refusal(HttpAnswer::Reason reason, unsigned status, std::string_view
                     HttpAnswer& out) {
   out.allowed = false;
   out.reason = reason;
+  out.hold = std::chrono::nanoseconds(0);
   out.message = message;
   out.status = status;
   out.headers.clear();

@@ -31,6 +31,11 @@ constexpr std::size_t kLongestName = 96;
 /// A structured field's String holds printable ASCII only: other bytes are percent-encoded. No more than kLongestName
 /// characters are appended, and no part of an escape.
 void append_name(std::string& out, std::string_view name) {
+  const auto is_plain = [](char c) { return c >= 0x20 && c <= 0x7E && c != '"' && c != '\\'; };
+  if (name.size() <= kLongestName && std::ranges::all_of(name, is_plain)) {
+    out += name;
+    return;
+  }
   constexpr std::string_view hex = "0123456789ABCDEF";
   const std::size_t end = out.size() + kLongestName;
   for (const char c : name) {
@@ -200,6 +205,10 @@ void render_headers(const limiter::Answer& answer, const HeaderOptions& options,
   if (options.rate_limit && std::any_of(statuses.begin(), statuses.end(), is_shown)) {
     std::string& state = out.add("RateLimit");
     std::string& policy = out.add("RateLimit-Policy");
+    // What one limit usually takes, at once.
+    constexpr std::size_t usual = 63;
+    state.reserve(usual);
+    policy.reserve(usual);
     for (std::size_t i = 0; i < statuses.size(); ++i) {
       if (!is_listed(statuses, i)) continue;
       const std::string_view name = append_policy_item(policy, *statuses[i].rule, statuses[i].decision);

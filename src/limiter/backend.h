@@ -19,7 +19,7 @@ class Check {
   /// What is asked: valid until the answer.
   [[nodiscard]] virtual const Request& request() const = 0;
   /// Called once. Null: the limiter was ended, or the check withdrawn. What it points to is valid for the call only.
-  virtual void answered(const Answer* answer) = 0;
+  virtual void answered(Call* call) = 0;
 
  protected:
   Check() = default;

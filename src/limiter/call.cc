@@ -67,7 +67,7 @@ bool is_held(const Status& status) {
 
 std::chrono::nanoseconds Call::hold() const {
   Wait longest;
-  if (!answer_.allowed) return longest.value();
+  if (!answer_.allowed || verb != nullptr) return longest.value();  // one who peeks has no slot
   for (const Status& status : answer_.statuses) {
     if (is_held(status)) longest = std::max(longest, status.decision.delay);
   }

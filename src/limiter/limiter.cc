@@ -17,6 +17,7 @@
 #include "limiter/backend.h"
 #include "limiter/call.h"
 #include "limiter/verb_call.h"
+#include "limiter/wait_for.h"
 #include "metrics/metrics.h"
 #include "policy/policy.h"
 #include "policy/snapshot_holder.h"
@@ -318,7 +319,7 @@ class Limiter::Impl final : public limiter::Backend, public std::enable_shared_f
     void answered(limiter::Call& /*finished*/) override { impl.finish(*this); }
     void finish() override {
       assert(call_.has_value());
-      check_->answered(&call_->answer());
+      check_->answered(&*call_);
     }
     void stop() override {
       if (call_) call_->cancel();
@@ -422,47 +423,18 @@ Limiter::Pending Limiter::start(LimiterRequest request, const LimiterVerb& verb,
   return impl_->send(impl_->make(std::move(request), verb, std::move(done)));
 }
 
-namespace {
-
-// What start(done) calls `done` with, or else that the patience is over: then it is cancelled.
-template <typename Answer, typename Start>
-Answer wait_for(std::optional<std::chrono::nanoseconds> patience, Start start) {
-  // Shared with the answer, which may come after the patience is over.
-  struct Waiting {
-    std::mutex mutex;
-    std::condition_variable condition;
-    bool is_answered = false;
-    Answer answer;
-  };
-  const auto waiting = std::make_shared<Waiting>();
-  const auto pending = start([waiting](Answer answer) {
-    const std::scoped_lock lock(waiting->mutex);
-    waiting->answer = std::move(answer);
-    waiting->is_answered = true;
-    waiting->condition.notify_one();
-  });
-  std::unique_lock lock(waiting->mutex);
-  const auto is_answered = [&] { return waiting->is_answered; };
-  if (!patience) {
-    waiting->condition.wait(lock, is_answered);
-  } else if (!waiting->condition.wait_for(lock, *patience, is_answered)) {
-    pending.cancel();
-    return unanswered<Answer>(LimiterAnswer::Problem::deadline);
-  }
-  return std::move(waiting->answer);
-}
-
-}  // namespace
-
 LimiterAnswer Limiter::check(const LimiterRequest& request, std::optional<std::chrono::nanoseconds> patience) {
   if (!impl_->is_shared()) return impl_->check_here(request);
-  return wait_for<LimiterAnswer>(patience, [&](Done done) { return start(request, std::move(done)); });
+  return limiter::wait_for<LimiterAnswer>(patience, [&](Done done) { return start(request, std::move(done)); })
+      .value_or(unanswered<LimiterAnswer>(LimiterAnswer::Problem::deadline));
 }
 
 LimiterVerbAnswer Limiter::apply(const LimiterRequest& request, const LimiterVerb& verb,
                                  std::optional<std::chrono::nanoseconds> patience) {
   if (!impl_->is_shared()) return impl_->apply_here(request, verb);
-  return wait_for<LimiterVerbAnswer>(patience, [&](VerbDone done) { return start(request, verb, std::move(done)); });
+  return limiter::wait_for<LimiterVerbAnswer>(patience,
+                                              [&](VerbDone done) { return start(request, verb, std::move(done)); })
+      .value_or(unanswered<LimiterVerbAnswer>(LimiterAnswer::Problem::deadline));
 }
 
 std::vector<LimiterAnswer> Limiter::check_many(std::span<const LimiterRequest> requests) {

@@ -13,6 +13,7 @@
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/socket_base.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/beast/core/stream_traits.hpp>
 #include <boost/beast/http/field.hpp>
 #include <boost/beast/http/message.hpp>
@@ -75,40 +76,86 @@ boost::beast::http::response<boost::beast::http::string_body> denied_response(
 
 namespace internal {
 
-/// One request that waits for a store elsewhere. Runs on the stream's executor.
+/// What is asked about a request: by its own properties.
+template <typename Fields>
+struct BeastAsk {
+  HttpLimits& limits;
+  const boost::beast::http::request_header<Fields>& request;
+  std::string_view peer;
+
+  void check(HttpAnswer& out) const { limits.check(views(), out); }
+  Limiter::Pending start(HttpLimits::Done done) const { return limits.start(views(), std::move(done)); }
+
+ private:
+  [[nodiscard]] HttpRequest views() const {
+    thread_local std::vector<HeaderField> headers;  // its memory serves every request
+    return beast_request(request, peer, headers);
+  }
+};
+/// By keys of the program's.
+template <typename Fields>
+struct BeastKeysAsk {
+  HttpLimits& limits;
+  const boost::beast::http::request_header<Fields>& request;
+  std::optional<LimiterRequest> keys;
+
+  void check(HttpAnswer& out) const {
+    std::vector<HeaderField> headers;
+    limits.check(keys, beast_request(request, {}, headers), out);
+  }
+  Limiter::Pending start(HttpLimits::Done done) {
+    std::vector<HeaderField> headers;
+    return limits.start(std::move(keys), beast_request(request, {}, headers), std::move(done));
+  }
+};
+
+/// One request that waits for a store elsewhere, or for a leaky bucket's slot. Runs on the stream's executor.
 template <typename Socket, typename Handler>
 class BeastWait : public std::enable_shared_from_this<BeastWait<Socket, Handler>> {
  public:
   using Executor = boost::asio::associated_executor_t<Handler, typename Socket::executor_type>;
 
-  BeastWait(Socket& socket, Handler handler)
-      : socket_(socket),
+  BeastWait(HttpLimits& limits, Socket& socket, Handler handler)
+      : limits_(limits),
+        socket_(socket),
         executor_(socket.get_executor()),
         target_(boost::asio::get_associated_executor(handler, executor_)),
         slot_(boost::asio::get_associated_cancellation_slot(handler)),
-        handler_(std::move(handler)) {}
+        handler_(std::move(handler)),
+        timer_(executor_) {}
 
-  /// `start(done)` begins it.
-  template <typename Start>
-  void begin(Start start) {
-    pending_ = start([self = this->shared_from_this()](HttpAnswer& answer) {
-      boost::asio::post(self->executor_, [self, told = std::move(answer)]() mutable { self->finish(std::move(told)); });
+  /// Asks a store elsewhere.
+  template <typename Ask>
+  void begin(Ask ask) {
+    pending_ = ask.start([self = this->shared_from_this()](HttpAnswer& answer) {
+      boost::asio::post(self->executor_, [self, told = std::make_unique<HttpAnswer>(std::move(answer))]() mutable {
+        self->answered(std::move(told));
+      });
     });
+    listen();
+  }
+  /// The answer is there, and to be held back.
+  void begin(std::unique_ptr<HttpAnswer> answer) {
+    answered(std::move(answer));
+    listen();
+  }
+
+ private:
+  void listen() {
     if (slot_.is_connected()) {
-      slot_.assign([pending = pending_](boost::asio::cancellation_type type) {
-        if (type != boost::asio::cancellation_type::none) pending.cancel();
+      slot_.assign([self = this->weak_from_this()](boost::asio::cancellation_type type) {
+        const auto wait = self.lock();
+        if (wait != nullptr && type != boost::asio::cancellation_type::none) wait->cancel();
       });
     }
     watch();
   }
-
- private:
   /// A client that leaves makes its socket readable, with nothing to read.
   void watch() {
     socket_.async_wait(Socket::wait_read,
                        boost::asio::bind_cancellation_slot(
                            hang_up_.slot(), [self = this->shared_from_this()](boost::system::error_code failed) {
-                             if (!failed && !self->finished_ && self->has_left()) self->pending_.cancel();
+                             if (!failed && !self->finished_ && self->has_left()) self->cancel();
                            }));
   }
   [[nodiscard]] bool has_left() {
@@ -117,15 +164,34 @@ class BeastWait : public std::enable_shared_from_this<BeastWait<Socket, Handler>
     (void)socket_.receive(boost::asio::buffer(&byte, 1), boost::asio::socket_base::message_peek, error);
     return error && error != boost::asio::error::would_block && error != boost::asio::error::try_again;
   }
-  void finish(HttpAnswer answer) {
+  void cancel() {
+    cancelled_ = true;
+    pending_.cancel();
+    timer_.cancel();
+  }
+  void answered(std::unique_ptr<HttpAnswer> answer) {
+    if (cancelled_ && answer->hold.count() != 0) *answer = limits_.stopped();
+    if (answer->hold.count() == 0) {
+      finish(std::move(answer));
+      return;
+    }
+    timer_.expires_after(answer->hold);
+    timer_.async_wait(
+        [self = this->shared_from_this(), told = std::move(answer)](boost::system::error_code cancelled) mutable {
+          if (cancelled) *told = self->limits_.stopped();
+          self->finish(std::move(told));
+        });
+  }
+  void finish(std::unique_ptr<HttpAnswer> answer) {
     finished_ = true;
     hang_up_.emit(boost::asio::cancellation_type::terminal);
     if (slot_.is_connected()) slot_.clear();
     auto call = std::move(handler_);
     boost::asio::dispatch(
-        target_, [call = std::move(call), told = std::move(answer)]() mutable { std::move(call)(std::move(told)); });
+        target_, [call = std::move(call), told = std::move(answer)]() mutable { std::move(call)(std::move(*told)); });
   }
 
+  HttpLimits& limits_;
   Socket& socket_;
   typename Socket::executor_type executor_;
   Executor target_;
@@ -133,38 +199,45 @@ class BeastWait : public std::enable_shared_from_this<BeastWait<Socket, Handler>
   boost::asio::executor_work_guard<Executor> work_{target_};
   boost::asio::associated_cancellation_slot_t<Handler> slot_;
   Handler handler_;
+  boost::asio::steady_timer timer_;
   Limiter::Pending pending_;
   boost::asio::cancellation_signal hang_up_;
+  bool cancelled_ = false;
   bool finished_ = false;
 };
 
-/// What async_initiate calls: `start(done)` begins the check.
+/// What async_initiate calls.
 struct InitiateBeastLimit {
-  template <typename Handler, typename Stream, typename Start>
-  void operator()(Handler&& handler, HttpLimits* limits, Stream* stream, Start start) const {
+  template <typename Handler, typename Stream, typename Ask>
+  void operator()(Handler&& handler, HttpLimits* limits, Stream* stream, Ask ask) const {
     using Held = std::decay_t<Handler>;
-    if (!limits->is_immediate()) {
-      auto& socket = boost::beast::get_lowest_layer(*stream);
-      if constexpr (requires { socket.socket(); }) {
-        wait(socket.socket(), std::forward<Handler>(handler), std::move(start));
-      } else {
-        wait(socket, std::forward<Handler>(handler), std::move(start));
-      }
-      return;
-    }
     std::unique_ptr<HttpAnswer> answer;  // moved from hand to hand by its address
-    start([&answer](HttpAnswer& told) { answer = std::make_unique<HttpAnswer>(std::move(told)); });
-    const auto target = boost::asio::get_associated_executor(handler, stream->get_executor());
-    boost::asio::post(target, [call = Held(std::forward<Handler>(handler)), told = std::move(answer)]() mutable {
-      std::move(call)(std::move(*told));
-    });
-  }
-
- private:
-  template <typename Socket, typename Handler, typename Start>
-  static void wait(Socket& socket, Handler&& handler, Start start) {
-    using Wait = BeastWait<Socket, std::decay_t<Handler>>;
-    std::make_shared<Wait>(socket, std::forward<Handler>(handler))->begin(std::move(start));
+    if (limits->is_immediate()) {
+      answer = std::make_unique<HttpAnswer>();
+      ask.check(*answer);
+      if (answer->hold.count() == 0) {
+        const auto target = boost::asio::get_associated_executor(handler, stream->get_executor());
+        boost::asio::post(target, [call = Held(std::forward<Handler>(handler)), told = std::move(answer)]() mutable {
+          std::move(call)(std::move(*told));
+        });
+        return;
+      }
+    }
+    auto& socket = boost::beast::get_lowest_layer(*stream);
+    const auto wait = [&](auto& bare) {
+      const auto waiting = std::make_shared<BeastWait<std::decay_t<decltype(bare)>, Held>>(
+          *limits, bare, std::forward<Handler>(handler));
+      if (answer == nullptr) {
+        waiting->begin(std::move(ask));
+      } else {
+        waiting->begin(std::move(answer));
+      }
+    };
+    if constexpr (requires { socket.socket(); }) {
+      wait(socket.socket());
+    } else {
+      wait(socket);
+    }
   }
 };
 
@@ -179,29 +252,24 @@ struct InitiateBeastLimit {
 ///       …
 ///     });
 ///
-/// No thread waits for the store. While it is asked, a client that closes its connection (a half of it will do) ends
-/// the wait, and so does cancellation of any type: then the answer has the problem `stopped`, and a charge that was not
-/// sent is not made. Until completion `limits` and `stream` must live, and nothing may be read from the stream.
+/// No thread waits, neither for the store nor for a leaky bucket's slot (`delay: hold`). Meanwhile a client that closes
+/// its connection (a half of it will do) ends the wait, and so does cancellation of any type: then the answer has the
+/// problem `stopped`, and a charge that was not sent is not made. Until completion `limits` and `stream` must live, and
+/// nothing may be read from the stream.
 template <typename Stream, typename Fields, typename Token>
 auto async_limit(HttpLimits& limits, Stream& stream, const boost::beast::http::request_header<Fields>& request,
                  std::string_view peer, Token&& token) {
-  auto start = [&limits, &request, peer](HttpLimits::Done done) {
-    std::vector<HeaderField> headers;
-    return limits.start(beast_request(request, peer, headers), std::move(done));
-  };
-  return boost::asio::async_initiate<Token, void(HttpAnswer)>(internal::InitiateBeastLimit(), token, &limits, &stream,
-                                                              std::move(start));
+  return boost::asio::async_initiate<Token, void(HttpAnswer)>(
+      internal::InitiateBeastLimit(), token, &limits, &stream,
+      internal::BeastAsk<Fields>{.limits = limits, .request = request, .peer = peer});
 }
 /// The same by keys of the program's: nothing means that it does not know who asks (401).
 template <typename Stream, typename Fields, typename Token>
 auto async_limit(HttpLimits& limits, Stream& stream, const boost::beast::http::request_header<Fields>& request,
                  std::optional<LimiterRequest> keys, Token&& token) {
-  auto start = [&limits, &request, keys = std::move(keys)](HttpLimits::Done done) mutable {
-    std::vector<HeaderField> headers;
-    return limits.start(std::move(keys), beast_request(request, {}, headers), std::move(done));
-  };
-  return boost::asio::async_initiate<Token, void(HttpAnswer)>(internal::InitiateBeastLimit(), token, &limits, &stream,
-                                                              std::move(start));
+  return boost::asio::async_initiate<Token, void(HttpAnswer)>(
+      internal::InitiateBeastLimit(), token, &limits, &stream,
+      internal::BeastKeysAsk<Fields>{.limits = limits, .request = request, .keys = std::move(keys)});
 }
 
 }  // namespace sluice

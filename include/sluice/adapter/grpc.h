@@ -9,9 +9,11 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -133,8 +135,8 @@ inline grpc::Status grpc_status(const HttpAnswer& answer) {
 
 /// Asks `limits` about a call of a synchronous service, of any kind, at the beginning of its method: what is not OK is
 /// to be returned. The policy's `requests:` says what the call is counted by; `method` ("/shop.Articles/Create") is its
-/// path and its route, metadata are its headers. The thread waits for the store as long as the store's time-out and the
-/// call's deadline let it.
+/// path and its route, metadata are its headers. The thread waits for the store, as long as its time-out lets it, and
+/// for a leaky bucket's slot (`delay: hold`), both no longer than the call's deadline.
 inline grpc::Status grpc_limit(HttpLimits& limits, const grpc::ServerContext& context, std::string_view method);
 /// The same by keys of the program's: nothing means that it does not know who calls.
 inline grpc::Status grpc_limit(HttpLimits& limits, const grpc::ServerContext& context,
@@ -143,7 +145,7 @@ inline grpc::Status grpc_limit(HttpLimits& limits, const grpc::ServerContext& co
 namespace internal {
 
 /// Until the call's deadline; nothing: it has none, or a far one.
-inline std::optional<std::chrono::nanoseconds> grpc_patience(const grpc::ServerContext& context) {
+inline std::optional<std::chrono::nanoseconds> grpc_patience(const grpc::ServerContextBase& context) {
   const auto deadline = context.deadline();
   const auto now = std::chrono::system_clock::now();
   if (deadline > now + std::chrono::hours(1)) return std::nullopt;
@@ -164,36 +166,67 @@ class GrpcLimitedCall final : public grpc::ServerUnaryReactor {
     pending_ = start([this, is_immediate](const HttpAnswer& answer) {
       if (!answer.allowed) {
         Finish(grpc_status(answer));
-      } else if (is_immediate) {
+      } else if (is_immediate && answer.hold.count() == 0) {
         handler_(this);
       } else {
         // On a thread of gRPC's: the limiter's must not be held up.
-        alarm_.Set(std::chrono::system_clock::now(), [this](bool /*in_time*/) { handler_(this); });
+        go_on_after(answer.hold);
       }
     });
   }
 
  private:
-  void OnCancel() override { pending_.cancel(); }
+  void go_on_after(std::chrono::nanoseconds hold) {
+    const std::scoped_lock lock(mutex_);
+    if (!cancelled_) {
+      is_set_ = true;
+      // Rounded up: not a tick too early.
+      const auto when = std::chrono::ceil<std::chrono::system_clock::duration>(hold) + std::chrono::system_clock::now();
+      alarm_.Set(when, [this](bool in_time) {
+        if (in_time) {
+          handler_(this);
+        } else {
+          Finish(grpc::Status::CANCELLED);
+        }
+      });
+      return;
+    }
+    alarm_.Set(std::chrono::system_clock::now(), [this](bool /*in_time*/) { Finish(grpc::Status::CANCELLED); });
+  }
+  void OnCancel() override {
+    pending_.cancel();
+    const std::scoped_lock lock(mutex_);
+    cancelled_ = true;
+    if (is_set_) alarm_.Cancel();
+  }
   void OnDone() override { delete this; }
 
   Handler handler_;
   Limiter::Pending pending_;
+  std::mutex mutex_;        // guards what follows
+  bool cancelled_ = false;  // the client has left
+  bool is_set_ = false;     // the alarm
   grpc::Alarm alarm_;
 };
+
+/// For a synchronous method, whose thread waits for a leaky bucket's slot.
+inline grpc::Status grpc_held_status(const HttpAnswer& answer) {
+  if (answer.hold.count() > 0) std::this_thread::sleep_for(answer.hold);
+  return grpc_status(answer);
+}
 
 }  // namespace internal
 
 inline grpc::Status grpc_limit(HttpLimits& limits, const grpc::ServerContext& context, std::string_view method) {
   HttpAnswer answer;
   limits.check(GrpcRequest(context, method).get(), answer, internal::grpc_patience(context));
-  return grpc_status(answer);
+  return internal::grpc_held_status(answer);
 }
 inline grpc::Status grpc_limit(HttpLimits& limits, const grpc::ServerContext& context,
                                const std::optional<LimiterRequest>& keys) {
   HttpAnswer answer;
   limits.check(keys, HttpRequest(), answer, internal::grpc_patience(context));
-  return grpc_status(answer);
+  return internal::grpc_held_status(answer);
 }
 
 /// A method of a synchronous service, limited: `handler()` gives its status, and is called when the call was let in.
@@ -210,7 +243,8 @@ grpc::Status grpc_limited(HttpLimits& limits, grpc::ServerContext* context, cons
 }
 
 /// A unary method of a callback service, limited: `handler(reactor)` is called when the call was let in, and finishes
-/// it, then or later. No thread waits for the store; a client that leaves ends the wait.
+/// it, then or later. No thread waits, neither for the store nor for a leaky bucket's slot (`delay: hold`, at most
+/// until the call's deadline); a client that leaves ends the wait.
 ///
 ///     grpc::ServerUnaryReactor* Create(grpc::CallbackServerContext* context, const Article* request,
 ///                                      Receipt* response) override {
@@ -223,17 +257,18 @@ inline grpc::ServerUnaryReactor* grpc_limited(HttpLimits& limits, grpc::Callback
                                               std::function<void(grpc::ServerUnaryReactor*)> handler) {
   auto* const call = new internal::GrpcLimitedCall(std::move(handler));
   call->begin(limits.is_immediate(), [&](HttpLimits::Done done) {
-    return limits.start(GrpcRequest(*context, method).get(), std::move(done));
+    return limits.start(GrpcRequest(*context, method).get(), std::move(done), internal::grpc_patience(*context));
   });
   return call;
 }
 /// The same by keys of the program's: nothing means that it does not know who calls.
-inline grpc::ServerUnaryReactor* grpc_limited(HttpLimits& limits, grpc::CallbackServerContext* /*context*/,
+inline grpc::ServerUnaryReactor* grpc_limited(HttpLimits& limits, grpc::CallbackServerContext* context,
                                               std::optional<LimiterRequest> keys,
                                               std::function<void(grpc::ServerUnaryReactor*)> handler) {
   auto* const call = new internal::GrpcLimitedCall(std::move(handler));
-  call->begin(limits.is_immediate(),
-              [&](HttpLimits::Done done) { return limits.start(std::move(keys), HttpRequest(), std::move(done)); });
+  call->begin(limits.is_immediate(), [&](HttpLimits::Done done) {
+    return limits.start(std::move(keys), HttpRequest(), std::move(done), internal::grpc_patience(*context));
+  });
   return call;
 }
 

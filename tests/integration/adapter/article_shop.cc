@@ -24,6 +24,12 @@ descriptors:
   - key: route
     value: GET /worded
     rate_limit: { name: Worded, algorithm: fixed_window, unit: day, requests_per_unit: 0, body: '{"code":429,"message":"请求过于频繁"}' }
+  - key: route
+    value: GET /paced
+    rate_limit: { name: Paced, algorithm: leaky_bucket, unit: second, requests_per_unit: 20, queue: 5, delay: hold }
+  - key: route
+    value: GET /crowded
+    rate_limit: { name: Crowded, algorithm: leaky_bucket, unit: hour, requests_per_unit: 1, queue: 5, delay: hold }
 requests:
   trusted_proxies: []
   rate_limits:
@@ -34,7 +40,7 @@ requests:
         - route: { patterns: [ GET /articles, GET /open ] }
         - remote_address: {}
     - actions:
-        - route: { patterns: [ GET /worded ] }
+        - route: { patterns: [ GET /worded, GET /paced, GET /crowded ] }
 )";
 
 }  // namespace

@@ -12,7 +12,10 @@
 #include <boost/asio/write.hpp>
 #include <boost/beast/core/tcp_stream.hpp>
 #include <boost/beast/http/empty_body.hpp>
+#include <chrono>
 #include <optional>
+#include <string>
+#include <utility>
 
 #include "tests/integration/adapter/article_shop.h"
 
@@ -60,6 +63,70 @@ TEST_F(BeastAdapter, NeverCompletesWithinTheCall) {
   io_.run();
   EXPECT_EQ(calls, 1);
 }
+
+// Whoever comes second has its slot in an hour.
+class BeastAdapterHolding : public BeastAdapter, public ::testing::WithParamInterface<bool> {
+ protected:
+  BeastAdapterHolding() {
+    HttpAnswer first;
+    limits_.check(keys(), {}, first);
+    EXPECT_EQ(first.hold.count(), 0);
+  }
+  static LimiterRequest keys() { return {.domain = "shop", .descriptors = {{{"route", "GET /crowded"}}}}; }
+  template <typename Token>
+  void ask(Token&& token) {
+    async_limit(limits_, *stream_, request_, std::optional(keys()), std::forward<Token>(token));
+  }
+
+  ArticleShop shop_{GetParam()};
+  HttpLimits limits_{shop_.limiter(), {.max_hold = std::chrono::hours(2)}};
+  std::optional<HttpAnswer> answer_;
+};
+
+TEST_P(BeastAdapterHolding, AClientThatLeavesEndsItsWait) {
+  ask([&](HttpAnswer answer) { answer_ = std::move(answer); });
+  client_.shutdown(Tcp::socket::shutdown_both);
+  io_.run();
+  ASSERT_TRUE(answer_);
+  EXPECT_FALSE(answer_->allowed);
+  EXPECT_EQ(answer_->status, 503U);
+  EXPECT_EQ(answer_->answer.problem, LimiterAnswer::Problem::stopped);
+}
+
+TEST_P(BeastAdapterHolding, CancellationEndsTheWait) {
+  asio::cancellation_signal signal;
+  ask(asio::bind_cancellation_slot(signal.slot(), [&](HttpAnswer answer) { answer_ = std::move(answer); }));
+  io_.poll();
+  EXPECT_FALSE(answer_);
+  signal.emit(asio::cancellation_type::total);
+  io_.restart();
+  io_.run();
+  ASSERT_TRUE(answer_);
+  EXPECT_EQ(answer_->answer.problem, LimiterAnswer::Problem::stopped);
+}
+
+TEST_P(BeastAdapterHolding, TheAnswerSaysForHowLong) {
+  HttpAnswer second;
+  limits_.check(keys(), {}, second);
+  EXPECT_TRUE(second.allowed);
+  EXPECT_GT(second.hold, std::chrono::minutes(50));
+  EXPECT_LE(second.hold, std::chrono::hours(1));
+  EXPECT_EQ(second.answer.decision.delay, Wait());
+  // The one after it would be held back beyond its patience.
+  HttpAnswer third;
+  limits_.check(keys(), {}, third, std::chrono::minutes(90));
+  EXPECT_EQ(third.reason, HttpAnswer::Reason::over_limit);
+  EXPECT_EQ(third.hold.count(), 0);
+  // One who only looks has no slot to wait for.
+  LimiterRequest look = keys();
+  look.peek = true;
+  limits_.check(look, {}, third);
+  EXPECT_EQ(third.hold.count(), 0);
+  EXPECT_GT(third.answer.decision.delay, Wait(std::chrono::minutes(150)));
+}
+
+INSTANTIATE_TEST_SUITE_P(Stores, BeastAdapterHolding, ::testing::Bool(),
+                         [](const auto& one) { return std::string(one.param ? "Redis" : "Memory"); });
 
 // A Redis that does not answer, until the test is over.
 class BeastAdapterWaiting : public BeastAdapter {

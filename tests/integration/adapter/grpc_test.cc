@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <future>
 #include <memory>
 #include <string>
 #include <thread>
@@ -33,9 +34,17 @@ descriptors:
     descriptors:
       - key: remote_address
         rate_limit: { name: ArticleRead, algorithm: token_bucket, period: 3000s, requests_per_unit: 3, on_store_failure: local, message: "请求过于频繁" }
+  - key: pace
+    value: quick
+    rate_limit: { algorithm: leaky_bucket, unit: second, requests_per_unit: 20, queue: 5, delay: hold }
+  - key: pace
+    value: slow
+    rate_limit: { algorithm: leaky_bucket, unit: hour, requests_per_unit: 1, queue: 5, delay: hold }
 requests:
   trusted_proxies: []
   rate_limits:
+    - actions:
+        - request_headers: { header_name: pace, descriptor_key: pace }
     - actions:
         - header_value_match: { descriptor_key: write, descriptor_value: "1", headers: [ { name: ":path", exact_match: /shop.Articles/Create } ] }
         - request_headers: { header_name: user, descriptor_key: needed, on_missing: deny }
@@ -71,25 +80,30 @@ class SyncArticles final : public shop::Articles::Service {
 
 class CallbackArticles final : public shop::Articles::CallbackService {
  public:
-  explicit CallbackArticles(HttpLimits& limits) : limits_(limits) {}
+  // Before the first call, the limits may be changed for others.
+  explicit CallbackArticles(HttpLimits*& limits) : limits_(limits) {}
   grpc::ServerUnaryReactor* Create(grpc::CallbackServerContext* context, const shop::Article* /*request*/,
                                    shop::Receipt* response) override {
-    return grpc_limited(limits_, context, "/shop.Articles/Create", [this, response](grpc::ServerUnaryReactor* call) {
-      response->set_number(++handled);
-      call->Finish(grpc::Status::OK);
-    });
+    auto* const reactor =
+        grpc_limited(*limits_, context, "/shop.Articles/Create", [this, response](grpc::ServerUnaryReactor* call) {
+          response->set_number(++handled);
+          call->Finish(grpc::Status::OK);
+        });
+    ++asked;
+    return reactor;
   }
   grpc::ServerUnaryReactor* Read(grpc::CallbackServerContext* context, const shop::Article* /*request*/,
                                  shop::Receipt* response) override {
-    return grpc_limited(limits_, context, "/shop.Articles/Read", [this, response](grpc::ServerUnaryReactor* call) {
+    return grpc_limited(*limits_, context, "/shop.Articles/Read", [this, response](grpc::ServerUnaryReactor* call) {
       response->set_number(++handled);
       call->Finish(grpc::Status::OK);
     });
   }
   std::atomic<unsigned> handled{0};
+  std::atomic<unsigned> asked{0};
 
  private:
-  HttpLimits& limits_;
+  HttpLimits*& limits_;
 };
 
 enum class Kind { sync, callback };
@@ -123,12 +137,22 @@ class GrpcAdapter : public ::testing::TestWithParam<std::tuple<Kind, bool>> {
     shop::Receipt receipt;
     return stub_->Read(&context, {}, &receipt);
   }
+  // A call of another user each time, by a leaky bucket.
+  grpc::Status paced(const std::string& pace) {
+    grpc::ClientContext context;
+    context.AddMetadata("user", "paced-" + std::to_string(paced_++));
+    context.AddMetadata("pace", pace);
+    shop::Receipt receipt;
+    return stub_->Create(&context, {}, &receipt);
+  }
   [[nodiscard]] unsigned handled() const { return sync_.handled + callback_.handled; }
 
+  unsigned paced_ = 0;
   LimitedRedis limited_{kPolicy, std::get<bool>(GetParam())};
   HttpLimits& limits_ = limited_.limits();
+  HttpLimits* limits_for_callbacks_ = &limits_;
   SyncArticles sync_{limits_};
-  CallbackArticles callback_{limits_};
+  CallbackArticles callback_{limits_for_callbacks_};
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<shop::Articles::Stub> stub_;
 };
@@ -151,6 +175,56 @@ TEST_P(GrpcAdapter, ALimitsOwnWords) {
 TEST_P(GrpcAdapter, WithoutAnIdentityIsUnauthenticated) {
   EXPECT_EQ(create("").error_code(), grpc::StatusCode::UNAUTHENTICATED);
   EXPECT_EQ(handled(), 0U);
+}
+
+// Never too early, see the tests of the adapters for HTTP.
+TEST_P(GrpcAdapter, HeldBackUntilItsSlot) {
+  const auto begin = std::chrono::steady_clock::now();
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_TRUE(paced("quick").ok());
+    EXPECT_GE(std::chrono::steady_clock::now() - begin, i * 50ms - 1ms);
+  }
+}
+
+TEST_P(GrpcAdapter, WhatWouldBeHeldBackForTooLongIsDenied) {
+  EXPECT_TRUE(paced("slow").ok());
+  EXPECT_EQ(paced("slow").error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(handled(), 1U);
+}
+
+class GrpcAdapterHolding : public GrpcAdapter {
+ protected:
+  GrpcAdapterHolding() { limits_for_callbacks_ = &patient_; }
+  HttpLimits patient_{limited_.limiter(), {.max_hold = std::chrono::hours(2)}};
+};
+
+// The server's end would wait an hour for a call that went on.
+TEST_P(GrpcAdapterHolding, AClientThatLeavesEndsItsWait) {
+  EXPECT_TRUE(paced("slow").ok());
+  grpc::ClientContext context;
+  context.AddMetadata("user", "7");
+  context.AddMetadata("pace", "slow");
+  shop::Receipt receipt;
+  const shop::Article article;
+  std::promise<grpc::Status> answer;
+  stub_->async()->Create(&context, &article, &receipt,
+                         [&](grpc::Status status) { answer.set_value(std::move(status)); });
+  while (callback_.asked < 2) std::this_thread::sleep_for(1ms);
+  context.TryCancel();
+  EXPECT_EQ(answer.get_future().get().error_code(), grpc::StatusCode::CANCELLED);
+  server_->Shutdown();
+  EXPECT_EQ(handled(), 1U);
+}
+
+// Not before the call's deadline: so it is denied at once.
+TEST_P(GrpcAdapterHolding, ACallIsNotHeldBackBeyondItsDeadline) {
+  EXPECT_TRUE(paced("slow").ok());
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + 10min);
+  context.AddMetadata("user", "7");
+  context.AddMetadata("pace", "slow");
+  shop::Receipt receipt;
+  EXPECT_EQ(stub_->Create(&context, {}, &receipt).error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
 }
 
 class GrpcAdapterOnRedis : public GrpcAdapter {};
@@ -179,6 +253,8 @@ std::string name_of(const ::testing::TestParamInfo<std::tuple<Kind, bool>>& one)
 
 INSTANTIATE_TEST_SUITE_P(Servers, GrpcAdapter,
                          ::testing::Combine(::testing::Values(Kind::sync, Kind::callback), ::testing::Bool()), name_of);
+INSTANTIATE_TEST_SUITE_P(Servers, GrpcAdapterHolding,
+                         ::testing::Combine(::testing::Values(Kind::callback), ::testing::Bool()), name_of);
 INSTANTIATE_TEST_SUITE_P(Servers, GrpcAdapterOnRedis,
                          ::testing::Combine(::testing::Values(Kind::sync, Kind::callback), ::testing::Values(true)),
                          name_of);

@@ -107,6 +107,27 @@ TEST_P(HttpAdapters, WhatNothingLimitsIsFree) {
   }
 }
 
+// Never too early: a slot is never sooner than the one before it and the time between two.
+TEST_P(HttpAdapters, HeldBackUntilItsSlot) {
+  using namespace std::chrono_literals;
+  const auto server = start();
+  const auto begin = std::chrono::steady_clock::now();
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_EQ(ask(*server, "GET", "/paced").status, 200);
+    // Redis goes by the machine's other clock, in whole microseconds.
+    EXPECT_GE(std::chrono::steady_clock::now() - begin, i * 50ms - 1ms);
+  }
+}
+
+TEST_P(HttpAdapters, WhatWouldBeHeldBackForTooLongIsDenied) {
+  const auto server = start();
+  EXPECT_EQ(ask(*server, "GET", "/crowded").status, 200);
+  const auto answer = ask(*server, "GET", "/crowded");
+  EXPECT_EQ(answer.status, 429);
+  EXPECT_GT(std::stoi(answer.fields.at("retry-after")), 3000);
+  EXPECT_EQ(server->handled(), 1);
+}
+
 std::string name_of(const ::testing::TestParamInfo<Case>& info) {
   return std::string(std::get<Framework>(info.param).name) + (std::get<bool>(info.param) ? "Redis" : "Memory");
 }

@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "identity/base64url.h"
+#include "identity/openssl_owner.h"
 #include "identity/verification_key.h"
 
 namespace sluice::identity {
@@ -23,17 +24,10 @@ namespace {
 
 namespace json = boost::json;
 
-template <auto kFree>
-struct Free {
-  template <typename T>
-  void operator()(T* object) const {
-    kFree(object);
-  }
-};
-using Number = std::unique_ptr<BIGNUM, Free<BN_free>>;
-using Parameters = std::unique_ptr<OSSL_PARAM, Free<OSSL_PARAM_free>>;
-using Builder = std::unique_ptr<OSSL_PARAM_BLD, Free<OSSL_PARAM_BLD_free>>;
-using KeyContext = std::unique_ptr<EVP_PKEY_CTX, Free<EVP_PKEY_CTX_free>>;
+using Number = OpenSslOwner<BIGNUM, BN_free>;
+using Parameters = OpenSslOwner<OSSL_PARAM, OSSL_PARAM_free>;
+using Builder = OpenSslOwner<OSSL_PARAM_BLD, OSSL_PARAM_BLD_free>;
+using KeyContext = OpenSslOwner<EVP_PKEY_CTX, EVP_PKEY_CTX_free>;
 
 std::string_view text_of(const json::object& object, std::string_view name) {
   const json::value* const value = object.if_contains(name);

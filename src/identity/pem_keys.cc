@@ -10,17 +10,11 @@
 #include <string_view>
 #include <utility>
 
+#include "identity/openssl_owner.h"
 #include "identity/verification_key.h"
 
 namespace sluice::identity {
 namespace {
-
-struct FreeBio {
-  void operator()(BIO* bio) const { BIO_free(bio); }
-};
-struct FreeCertificate {
-  void operator()(X509* certificate) const { X509_free(certificate); }
-};
 
 /// One block of a file, with OpenSSL's memory.
 struct Block {
@@ -47,7 +41,7 @@ Result<KeyPointer> key_of(const Block& block) {
   } else if (name == PEM_STRING_RSA_PUBLIC) {
     key.reset(d2i_PublicKey(EVP_PKEY_RSA, nullptr, &at, block.size));
   } else if (name == PEM_STRING_X509) {
-    const std::unique_ptr<X509, FreeCertificate> certificate(d2i_X509(nullptr, &at, block.size));
+    const OpenSslOwner<X509, X509_free> certificate(d2i_X509(nullptr, &at, block.size));
     if (certificate != nullptr) key.reset(X509_get_pubkey(certificate.get()));
   } else if (name.ends_with("PRIVATE KEY")) {
     return Error{"this is a private key, which belongs to whoever signs the tokens; expected the public one"};
@@ -61,7 +55,7 @@ Result<KeyPointer> key_of(const Block& block) {
 }  // namespace
 
 Result<std::shared_ptr<const KeySet>> KeySet::from_pem(std::string_view text) {
-  const std::unique_ptr<BIO, FreeBio> bio(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
+  const OpenSslOwner<BIO, BIO_free> bio(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
   std::vector<VerificationKey> keys;
   for (;;) {
     Block block;

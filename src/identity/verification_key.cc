@@ -13,15 +13,10 @@
 #include <cstddef>
 #include <utility>
 
+#include "identity/openssl_owner.h"
+
 namespace sluice::identity {
 namespace {
-
-struct FreeContext {
-  void operator()(EVP_MD_CTX* context) const { EVP_MD_CTX_free(context); }
-};
-struct FreeSignature {
-  void operator()(ECDSA_SIG* signature) const { ECDSA_SIG_free(signature); }
-};
 
 const unsigned char* bytes_of(std::string_view text) { return reinterpret_cast<const unsigned char*>(text.data()); }
 
@@ -56,7 +51,7 @@ bool verify_hmac(std::string_view secret, JwtAlgorithm algorithm, std::string_vi
 
 /// JOSE has the two numbers one after the other, each as long as the curve's; OpenSSL wants them in DER.
 bool to_der(std::string_view signature, std::string& der) {
-  const std::unique_ptr<ECDSA_SIG, FreeSignature> numbers(ECDSA_SIG_new());
+  const OpenSslOwner<ECDSA_SIG, ECDSA_SIG_free> numbers(ECDSA_SIG_new());
   const auto half = static_cast<int>(signature.size() / 2);
   BIGNUM* r = BN_bin2bn(bytes_of(signature), half, nullptr);
   BIGNUM* s = BN_bin2bn(bytes_of(signature) + half, half, nullptr);
@@ -85,7 +80,7 @@ std::size_t ecdsa_bytes(KeyKind kind) {
 }
 
 bool verify_public(evp_pkey_st* key, JwtAlgorithm algorithm, std::string_view text, std::string_view signature) {
-  const std::unique_ptr<EVP_MD_CTX, FreeContext> context(EVP_MD_CTX_new());
+  const OpenSslOwner<EVP_MD_CTX, EVP_MD_CTX_free> context(EVP_MD_CTX_new());
   EVP_PKEY_CTX* parameters = nullptr;  // the context's
   if (context == nullptr || EVP_DigestVerifyInit(context.get(), &parameters, hash_for(algorithm), nullptr, key) != 1) {
     return false;

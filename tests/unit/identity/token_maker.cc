@@ -12,6 +12,8 @@
 
 #include <array>
 
+#include "identity/openssl_owner.h"
+
 namespace sluice::identity {
 namespace {
 
@@ -31,23 +33,22 @@ const EVP_MD* hash_of(JwtAlgorithm algorithm) {
 }
 
 std::string number_of(EVP_PKEY* key, const char* name, int size = 0) {
-  BIGNUM* number = nullptr;
-  EXPECT_EQ(EVP_PKEY_get_bn_param(key, name, &number), 1);
-  std::string bytes(static_cast<std::size_t>(size == 0 ? BN_num_bytes(number) : size), '\0');
-  BN_bn2binpad(number, reinterpret_cast<unsigned char*>(bytes.data()), static_cast<int>(bytes.size()));
-  BN_free(number);
+  BIGNUM* found = nullptr;
+  EXPECT_EQ(EVP_PKEY_get_bn_param(key, name, &found), 1);
+  const OpenSslOwner<BIGNUM, BN_free> number(found);
+  std::string bytes(static_cast<std::size_t>(size == 0 ? BN_num_bytes(found) : size), '\0');
+  BN_bn2binpad(found, reinterpret_cast<unsigned char*>(bytes.data()), static_cast<int>(bytes.size()));
   return bytes;
 }
 
 /// The two numbers of a DER signature, one after the other.
 std::string joined(const std::string& der, int half) {
   const unsigned char* at = bytes_of(der);
-  ECDSA_SIG* numbers = d2i_ECDSA_SIG(nullptr, &at, static_cast<long>(der.size()));
+  const OpenSslOwner<ECDSA_SIG, ECDSA_SIG_free> numbers(d2i_ECDSA_SIG(nullptr, &at, static_cast<long>(der.size())));
   std::string bytes(static_cast<std::size_t>(2 * half), '\0');
   auto* out = reinterpret_cast<unsigned char*>(bytes.data());
-  BN_bn2binpad(ECDSA_SIG_get0_r(numbers), out, half);
-  BN_bn2binpad(ECDSA_SIG_get0_s(numbers), out + half, half);
-  ECDSA_SIG_free(numbers);
+  BN_bn2binpad(ECDSA_SIG_get0_r(numbers.get()), out, half);
+  BN_bn2binpad(ECDSA_SIG_get0_s(numbers.get()), out + half, half);
   return bytes;
 }
 
@@ -79,16 +80,15 @@ std::string Signer::sign(JwtAlgorithm algorithm, std::string_view text) const {
          &size);
     return {reinterpret_cast<const char*>(out.data()), size};
   }
-  EVP_MD_CTX* context = EVP_MD_CTX_new();
+  const OpenSslOwner<EVP_MD_CTX, EVP_MD_CTX_free> context(EVP_MD_CTX_new());
   EVP_PKEY_CTX* parameters = nullptr;
-  EXPECT_EQ(EVP_DigestSignInit(context, &parameters, hash_of(algorithm), nullptr, key_.get()), 1);
+  EXPECT_EQ(EVP_DigestSignInit(context.get(), &parameters, hash_of(algorithm), nullptr, key_.get()), 1);
   if (name_of(algorithm).starts_with("PS")) {
     EVP_PKEY_CTX_set_rsa_padding(parameters, RSA_PKCS1_PSS_PADDING);
     EVP_PKEY_CTX_set_rsa_pss_saltlen(parameters, RSA_PSS_SALTLEN_DIGEST);
   }
   std::size_t size = out.size();
-  EXPECT_EQ(EVP_DigestSign(context, out.data(), &size, bytes_of(text), text.size()), 1);
-  EVP_MD_CTX_free(context);
+  EXPECT_EQ(EVP_DigestSign(context.get(), out.data(), &size, bytes_of(text), text.size()), 1);
   const std::string signature(reinterpret_cast<const char*>(out.data()), size);
   const bool is_ecdsa = name_of(algorithm).starts_with("ES");
   return is_ecdsa ? joined(signature, coordinate_bytes(kind_for(algorithm))) : signature;
@@ -104,12 +104,11 @@ std::string Signer::token(JwtAlgorithm algorithm, std::string_view payload) cons
 }
 
 std::string Signer::pem() const {
-  BIO* bio = BIO_new(BIO_s_mem());
-  PEM_write_bio_PUBKEY(bio, key_.get());
+  const OpenSslOwner<BIO, BIO_free> bio(BIO_new(BIO_s_mem()));
+  PEM_write_bio_PUBKEY(bio.get(), key_.get());
   char* data = nullptr;
-  const auto size = BIO_get_mem_data(bio, &data);
+  const auto size = BIO_get_mem_data(bio.get(), &data);
   std::string text(data, static_cast<std::size_t>(size));
-  BIO_free(bio);
   return text;
 }
 

@@ -124,7 +124,7 @@ class Wire final : private HttpConnection::Host {
   HttpConnection& connection() {
     if (!connection_) {
       HttpConnection::Host& host = *this;
-      connection_ = std::make_unique<HttpConnection>(environment_, host, clock.now());
+      connection_ = std::make_unique<HttpConnection>(environment_, host, clock.now(), peer);
     }
     return *connection_;
   }
@@ -146,6 +146,7 @@ class Wire final : private HttpConnection::Host {
     return all;
   }
 
+  std::string peer;  ///< of connections to come
   ManualClock clock;
   policy::SnapshotHolder policies;
   policy::SnapshotReader reader{policies};

@@ -5,12 +5,14 @@
 #include <boost/json.hpp>
 #include <memory>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <vector>
 
 #include "sluice/limiter.h"
 #include "tests/integration/redis_server.h"
 #include "tests/integration/support/daemon.h"
+#include "tests/integration/support/documented_acl.h"
 #include "tests/integration/support/process.h"
 
 namespace sluice::testing {
@@ -155,6 +157,31 @@ TEST_F(CliKeys, ResetRemovesExactlyThese) {
   EXPECT_THAT(told.output, HasSubstr("1 keys match; say --yes to remove them"));
   EXPECT_EQ(run({"reset", "--pattern", "sluice:*", "--yes"}).output, "1 of 1 key removed\n");
   EXPECT_EQ(server_->integer({"DBSIZE"}), 1);
+}
+
+// The rights of the daemon's user, and besides them those that the manual names, are enough.
+TEST_F(CliKeys, NeedsTheDocumentedRightsAlone) {
+  charge({{"user", "42"}}, 3);
+  charge({{"log", "a"}}, 2);
+  for (const std::string_view title : {kOneServer, kOperators}) {
+    std::istringstream line(documented_user(title));
+    std::vector<std::string> words{"ACL", "SETUSER"};
+    line >> words.emplace_back();  // "user"
+    words.pop_back();
+    for (std::string word; line >> word;) words.push_back(word);
+    ASSERT_EQ(server_->command(words)->type, REDIS_REPLY_STATUS);
+  }
+  const auto as_user = [&](std::vector<std::string> words) {
+    words.insert(words.end(), {"--store.redis.username", "sluice", "--store.redis.password", "secret"});
+    return with_policy(words);
+  };
+  EXPECT_EQ(object(as_user({"inspect", "--json", "user=42"})).at("remaining").to_number<int>(), 27);
+  EXPECT_EQ(object(as_user({"inspect", "--json", "log=a"})).at("remaining").to_number<int>(), 5);
+  const Outcome all = as_user({"inspect", "--pattern", "sluice:*"});
+  EXPECT_EQ(all.code, 0) << all.output;
+  EXPECT_THAT(all.output, ::testing::Not(HasSubstr("problem")));
+  EXPECT_EQ(as_user({"reset", "--pattern", "sluice:*", "--yes"}).output, "2 of 2 keys removed\n");
+  server_->command({"ACL", "DELUSER", "sluice"});
 }
 
 TEST_F(CliKeys, MistakesAreTold) {

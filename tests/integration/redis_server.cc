@@ -16,8 +16,8 @@ std::string server_program() {
 
 }  // namespace
 
-RedisServer::RedisServer(std::vector<std::string> options, std::string config, ServerAccess access)
-    : options_(std::move(options)), config_(std::move(config)), access_(std::move(access)) {
+RedisServer::RedisServer(std::vector<std::string> options, std::string config, ServerSetup setup)
+    : options_(std::move(options)), config_(std::move(config)), setup_(std::move(setup)) {
   std::signal(SIGPIPE, SIG_IGN);  // hiredis writes to connections that may have been closed
   // Another process may take the port in between: then the server ends at once, and another port is tried.
   for (int attempt = 0;; ++attempt) {
@@ -53,8 +53,9 @@ void RedisServer::launch(const std::vector<std::string>& more_options) {
                                     "--unixsocket",
                                     socket_path(),
                                     "--port",
-                                    access_.over_tls ? "0" : port};
-  if (access_.over_tls) words.insert(words.end(), {"--tls-port", port});
+                                    setup_.over_tls ? "0" : port};
+  if (!setup_.password.empty()) words.insert(words.end(), {"--requirepass", setup_.password});
+  if (setup_.over_tls) words.insert(words.end(), {"--tls-port", port});
   words.insert(words.end(), options_.begin(), options_.end());
   if (!config_.empty()) {
     const std::filesystem::path file = folder_.path() / "server.conf";
@@ -63,7 +64,12 @@ void RedisServer::launch(const std::vector<std::string>& more_options) {
     words.insert(words.begin() + 1, file.string());
   }
   words.insert(words.end(), more_options.begin(), more_options.end());
-  process_.start(words, access_.environment, folder_.path() / "redis.log");
+  std::vector<std::string> environment;
+  if (setup_.clock_ahead.count() != 0) {
+    environment = {"LD_PRELOAD=" SLUICE_CLOCK_AHEAD,
+                   "SLUICE_CLOCK_AHEAD_MS=" + std::to_string(setup_.clock_ahead.count())};
+  }
+  process_.start(words, environment, folder_.path() / "redis.log");
 }
 
 void RedisServer::wait_until_it_answers(std::string_view beginning) {
@@ -84,9 +90,9 @@ void RedisServer::connect() {
   context_.reset(redisConnectUnixWithTimeout(socket_path().c_str(), patience));
   if (context_ == nullptr || context_->err != 0) return;
   redisSetTimeout(context_.get(), patience);
-  if (!access_.password.empty()) {
+  if (!setup_.password.empty()) {
     const store::redis::Reply reply(
-        static_cast<redisReply*>(redisCommand(context_.get(), "AUTH %s", access_.password.c_str())));
+        static_cast<redisReply*>(redisCommand(context_.get(), "AUTH %s", setup_.password.c_str())));
   }
 }
 
@@ -142,6 +148,24 @@ std::string RedisServer::info(const std::string& section, const std::string& fie
   if (at == std::string::npos) return "";
   const std::size_t begin = at + name.size();
   return text.substr(begin, text.find_first_of("\r\n", begin) - begin);
+}
+
+std::uint64_t RedisServer::calls(const std::string& name) {
+  constexpr std::string_view before = "calls=";
+  const std::string figures = info("commandstats", "cmdstat_" + name);
+  return figures.starts_with(before) ? std::strtoull(figures.c_str() + before.size(), nullptr, 10) : 0;
+}
+
+std::set<std::string> RedisServer::commands() {
+  const auto reply = command({"INFO", "commandstats"});
+  const std::string_view text = store::redis::text_of(*reply);
+  constexpr std::string_view before = "cmdstat_";
+  std::set<std::string> names;
+  for (std::size_t at = text.find(before); at != std::string_view::npos; at = text.find(before, at)) {
+    at += before.size();
+    names.emplace(text.substr(at, text.find(':', at) - at));
+  }
+  return names;
 }
 
 }  // namespace sluice::testing

@@ -3,8 +3,10 @@
 
 #include <hiredis/hiredis.h>
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,11 +16,11 @@
 
 namespace sluice::testing {
 
-/// How a server is got into, beside its options.
-struct ServerAccess {
-  bool over_tls = false;                 ///< the port speaks TLS alone; with which files the options say
-  std::string password;                  ///< of the default user, by which command() gets in; empty: none
-  std::vector<std::string> environment;  ///< NAME=value
+/// How a server is reached, beside its options, and what it takes for the time.
+struct ServerSetup {
+  bool over_tls = false;                    ///< the port speaks TLS alone; with which files the options say
+  std::string password;                     ///< of the default user, by which command() gets in; empty: none
+  std::chrono::milliseconds clock_ahead{};  ///< of its wall clock, before the machine's
 };
 
 /// Runs redis-server (or what SLUICE_REDIS_SERVER names) on a free port of 127.0.0.1 with a directory of its own;
@@ -26,17 +28,20 @@ struct ServerAccess {
 class RedisServer {
  public:
   /// `config`: lines of a file that is given to it, too; empty: none.
-  explicit RedisServer(std::vector<std::string> options = {}, std::string config = {}, ServerAccess access = {});
+  explicit RedisServer(std::vector<std::string> options = {}, std::string config = {}, ServerSetup setup = {});
 
   [[nodiscard]] std::uint16_t port() const { return port_; }
-  [[nodiscard]] std::string url() const { return "redis://127.0.0.1:" + std::to_string(port_); }
+  [[nodiscard]] std::string url() const {
+    return (setup_.over_tls ? "rediss" : "redis") + std::string("://127.0.0.1:") + std::to_string(port_);
+  }
   [[nodiscard]] std::string socket_path() const { return (folder_.path() / "redis.sock").string(); }
 
   void kill();   ///< SIGKILL, and waits for its end
   void start();  ///< again, on the same port, with the same directory; waits until it serves
   void start_loading(const std::vector<std::string>& options);  ///< the same, but waits only until it says LOADING
-  void pause() const;                                           ///< SIGSTOP
-  void resume() const;                                          ///< SIGCONT
+  [[nodiscard]] bool is_running() { return !process_.has_ended(); }
+  void pause() const;   ///< SIGSTOP
+  void resume() const;  ///< SIGCONT
 
   /// One command on a blocking connection of the tests' own.
   store::redis::Reply command(const std::vector<std::string>& words);
@@ -46,6 +51,10 @@ class RedisServer {
   long long integer(const std::vector<std::string>& words);
   /// What INFO says of a field; empty: nothing.
   std::string info(const std::string& section, const std::string& field);
+  /// How often it has carried out a command, by whomever.
+  std::uint64_t calls(const std::string& name);
+  /// The names of those that it has carried out, "script|load", before this.
+  std::set<std::string> commands();
   /// Of Redis that it says it is: "7.0.15".
   std::string version() { return info("server", "redis_version"); }
 
@@ -60,7 +69,7 @@ class RedisServer {
 
   std::vector<std::string> options_;
   std::string config_;
-  ServerAccess access_;
+  ServerSetup setup_;
   ServerFolder folder_{"redis"};
   ServerProcess process_;
   std::uint16_t port_ = 0;

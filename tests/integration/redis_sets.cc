@@ -34,15 +34,30 @@ std::string field_of(const redisReply& reply, std::string_view name) {
   return {};
 }
 
+std::vector<std::string> data_options(const SetOptions& options) {
+  std::vector<std::string> all = options.options;
+  for (const char* word : {"--repl-diskless-sync-delay", "0"}) all.emplace_back(word);
+  if (options.setup.over_tls) all.insert(all.end(), {"--tls-replication", "yes"});
+  if (!options.setup.password.empty()) all.insert(all.end(), {"--masterauth", options.setup.password});
+  return all;
+}
+
+std::unique_ptr<RedisServer> data_server(const SetOptions& options, const std::vector<std::string>& words,
+                                         std::size_t index) {
+  ServerSetup setup = options.setup;
+  if (index < options.clocks_ahead.size()) setup.clock_ahead = options.clocks_ahead[index];
+  return std::make_unique<RedisServer>(words, options.config, setup);
+}
+
 }  // namespace
 
-SentinelSet::SentinelSet(const std::vector<std::string>& options, const std::string& sentinel_config) {
-  std::vector<std::string> all = options;
-  for (const char* word : {"--repl-diskless-sync-delay", "0"}) all.emplace_back(word);
-  servers_.push_back(std::make_unique<RedisServer>(all));
+SentinelSet::SentinelSet(const SetOptions& options)
+    : scheme_(options.setup.over_tls ? "rediss-sentinel://" : "redis-sentinel://") {
+  std::vector<std::string> all = data_options(options);
+  servers_.push_back(data_server(options, all, 0));
   all.emplace_back("--replicaof");
   all.push_back("127.0.0.1 " + std::to_string(servers_[0]->port()));
-  servers_.push_back(std::make_unique<RedisServer>(all));
+  servers_.push_back(data_server(options, all, 1));
   // A sentinel learns of replicas at once, or only when it asks again after ten seconds.
   require(wait_for([&] { return servers_[0]->info("replication", "connected_slaves") == "1"; }), "no replica");
   for (int i = 0; i < 3; ++i) {
@@ -50,8 +65,14 @@ SentinelSet::SentinelSet(const std::vector<std::string>& options, const std::str
                                 std::to_string(servers_[0]->port()) + " 2\n" +
                                 "sentinel down-after-milliseconds mymaster 1000\n"
                                 "sentinel failover-timeout mymaster 5000\n";
+    const std::string& password = options.setup.password;
+    const std::string login =
+        password.empty() ? "" : std::string("sentinel auth-pass ") + kMaster + " " + password + "\n";
+    std::vector<std::string> words = options.options;
+    words.emplace_back("--sentinel");
+    if (options.setup.over_tls) words.insert(words.end(), {"--tls-replication", "yes"});
     sentinels_.push_back(
-        std::make_unique<RedisServer>(std::vector<std::string>{"--sentinel"}, monitor + sentinel_config));
+        std::make_unique<RedisServer>(words, monitor + login + options.sentinel_config, options.setup));
   }
   require(wait_for([&] {
             for (const auto& sentinel : sentinels_) {
@@ -64,7 +85,7 @@ SentinelSet::SentinelSet(const std::vector<std::string>& options, const std::str
 }
 
 std::string SentinelSet::url() const {
-  std::string url = "redis-sentinel://";
+  std::string url = scheme_;
   for (const auto& sentinel : sentinels_) {
     if (sentinel != sentinels_.front()) url += ',';
     url += "127.0.0.1:" + std::to_string(sentinel->port());
@@ -92,15 +113,14 @@ void SentinelSet::await_switch_from(const RedisServer& old_master) {
   require(wait_for([&] { return master_port() != old_master.port(); }), "no switch");
 }
 
-ClusterSet::ClusterSet(const std::vector<std::string>& options) {
-  for (std::size_t i = 0; i < 2 * kMasters; ++i) {
-    std::vector<std::string> all = options;
-    for (const char* word : {"--cluster-enabled", "yes", "--cluster-node-timeout", "2000",
-                             "--cluster-require-full-coverage", "no", "--repl-diskless-sync-delay", "0"}) {
-      all.emplace_back(word);
-    }
-    servers_.push_back(std::make_unique<RedisServer>(all));
+ClusterSet::ClusterSet(const SetOptions& options) : set_options_(options) {
+  std::vector<std::string> all = data_options(options);
+  for (const char* word :
+       {"--cluster-enabled", "yes", "--cluster-node-timeout", "2000", "--cluster-require-full-coverage", "no"}) {
+    all.emplace_back(word);
   }
+  if (options.setup.over_tls) all.insert(all.end(), {"--tls-cluster", "yes"});
+  for (std::size_t i = 0; i < 2 * kMasters; ++i) servers_.push_back(data_server(options, all, i));
   constexpr std::size_t slots = store::redis::kSlots;
   for (std::size_t i = 0; i < kMasters; ++i) {
     servers_[i]->command({"CLUSTER", "ADDSLOTSRANGE", std::to_string(i * slots / kMasters),
@@ -143,15 +163,20 @@ bool ClusterSet::is_whole() {
 }
 
 std::string ClusterSet::url() const {
-  return "redis+cluster://127.0.0.1:" + std::to_string(servers_[kMasters]->port()) +
+  return std::string(set_options_.setup.over_tls ? "rediss" : "redis") +
+         "+cluster://127.0.0.1:" + std::to_string(servers_[kMasters]->port()) +
          ",127.0.0.1:" + std::to_string(servers_[0]->port());
 }
 
-std::string ClusterSet::id(std::size_t index) {
-  return std::string(text_of(*servers_[index]->command({"CLUSTER", "MYID"})));
+const std::string& ClusterSet::id(std::size_t index) {
+  ids_.resize(servers_.size());
+  if (ids_[index].empty()) ids_[index] = text_of(*servers_[index]->command({"CLUSTER", "MYID"}));
+  return ids_[index];
 }
 
-bool ClusterSet::is_master(std::size_t index) { return servers_[index]->info("replication", "role") == "master"; }
+bool ClusterSet::is_master(std::size_t index) {
+  return servers_[index]->is_running() && servers_[index]->info("replication", "role") == "master";
+}
 
 std::size_t ClusterSet::owner_of(const std::string& key) {
   for (std::size_t i = 0; i < servers_.size(); ++i) {
@@ -171,8 +196,7 @@ void ClusterSet::end_move(std::uint16_t slot, std::size_t from, std::size_t to) 
     const auto keys = servers_[from]->command({"CLUSTER", "GETKEYSINSLOT", std::to_string(slot), "100"});
     if (keys->elements == 0) break;
     for (std::size_t i = 0; i < keys->elements; ++i) {
-      servers_[from]->command({"MIGRATE", "127.0.0.1", std::to_string(servers_[to]->port()),
-                               std::string(text_of(*keys->element[i])), "0", "2000"});
+      migrate(std::string(text_of(*keys->element[i])), from, to);
     }
   }
   const std::string owner = id(to);
@@ -180,6 +204,13 @@ void ClusterSet::end_move(std::uint16_t slot, std::size_t from, std::size_t to) 
   for (std::size_t i = 0; i < servers_.size(); ++i) {
     if (i != to && is_master(i)) servers_[i]->command({"CLUSTER", "SETSLOT", std::to_string(slot), "NODE", owner});
   }
+}
+
+void ClusterSet::migrate(const std::string& key, std::size_t from, std::size_t to) {
+  std::vector<std::string> words{"MIGRATE", "127.0.0.1", std::to_string(servers_[to]->port()), key, "0", "2000"};
+  const std::string& password = set_options_.setup.password;
+  if (!password.empty()) words.insert(words.end(), {"AUTH", password});
+  servers_[from]->command(words);
 }
 
 void ClusterSet::move_slot(std::uint16_t slot, std::size_t from, std::size_t to) {

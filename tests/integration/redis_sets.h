@@ -15,13 +15,22 @@ namespace sluice::testing {
 /// Calls `done` every few ms until it is true; false: not within half a minute.
 [[nodiscard]] bool wait_for(const std::function<bool()>& done);
 
+/// How the servers of a set are made, beyond what makes them a set.
+struct SetOptions {
+  std::vector<std::string> options;  ///< of all, sentinels included
+  std::string config;                ///< lines of the data servers' files
+  std::string sentinel_config;       ///< lines of the sentinels' files
+  ServerSetup setup;                 ///< of all; the password is also that by which they get at each other
+  /// Of the data servers, in their order; those missing have the machine's time.
+  std::vector<std::chrono::milliseconds> clocks_ahead;
+};
+
 /// A master, a replica and three sentinels that watch them. Throws std::runtime_error when it cannot be started.
 class SentinelSet {
  public:
   static constexpr const char* kMaster = "mymaster";
 
-  /// `options`: of the data servers; `sentinel_config`: lines of the sentinels' files.
-  explicit SentinelSet(const std::vector<std::string>& options = {}, const std::string& sentinel_config = {});
+  explicit SentinelSet(const SetOptions& options = {});
 
   /// redis-sentinel://…/mymaster
   [[nodiscard]] std::string url() const;
@@ -37,6 +46,7 @@ class SentinelSet {
  private:
   [[nodiscard]] std::uint16_t master_port();
 
+  const std::string scheme_;
   std::vector<std::unique_ptr<RedisServer>> servers_;
   std::vector<std::unique_ptr<RedisServer>> sentinels_;
 };
@@ -46,13 +56,14 @@ class ClusterSet {
  public:
   static constexpr std::size_t kMasters = 3;
 
-  explicit ClusterSet(const std::vector<std::string>& options = {});
+  explicit ClusterSet(const SetOptions& options = {});
 
   /// redis+cluster://… with one master's and one replica's address.
   [[nodiscard]] std::string url() const;
   /// At first 0 … 2 are masters, and 3 … 5 their replicas in that order.
   [[nodiscard]] RedisServer& server(std::size_t index) { return *servers_[index]; }
   [[nodiscard]] std::size_t size() const { return servers_.size(); }
+  /// Runs now, and is a master.
   [[nodiscard]] bool is_master(std::size_t index);
   /// The index of who serves a key.
   [[nodiscard]] std::size_t owner_of(const std::string& key);
@@ -61,12 +72,16 @@ class ClusterSet {
   /// The first part of that: keys are asked for at the other one when they are not here.
   void begin_move(std::uint16_t slot, std::size_t from, std::size_t to);
   void end_move(std::uint16_t slot, std::size_t from, std::size_t to);
+  /// Of that: one key, while its slot is being moved.
+  void migrate(const std::string& key, std::size_t from, std::size_t to);
 
  private:
-  [[nodiscard]] std::string id(std::size_t index);
+  [[nodiscard]] const std::string& id(std::size_t index);
   [[nodiscard]] bool is_whole();
 
+  const SetOptions set_options_;
   std::vector<std::unique_ptr<RedisServer>> servers_;
+  std::vector<std::string> ids_;
 };
 
 }  // namespace sluice::testing

@@ -1,0 +1,82 @@
+// A master behind Sentinel, under load: killed, replaced, told to be a replica.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <string>
+
+#include "tests/fault/redis_topology.h"
+#include "tests/integration/support/documented_acl.h"
+
+namespace sluice::testing {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+class RedisSentinel : public RedisTopology {
+ protected:
+  void fail_over_gracefully() {
+    SentinelSet set(servers(kBehindSentinel));
+    open(set.url());
+    RedisServer& old_master = set.master();
+    set.fail_over();
+    const auto switched = Clock::now();
+    ASSERT_TRUE(load().hear(200));
+    note("seconds from the switch to answers of the new master", seconds_since(switched));
+    EXPECT_LT(seconds_since(switched), 1.0);
+    await_replica(old_master);
+    ASSERT_TRUE(load().hear(1'000));
+    expect_untouched_replicas(set);
+    expect_bound(1);
+  }
+};
+
+TEST_F(RedisSentinel, MasterIsKilled) {
+  SentinelSet set(servers(kBehindSentinel));
+  open(set.url());
+  RedisServer& old_master = set.master();
+  expect_untouched_replicas(set);
+  const auto killed = Clock::now();
+  old_master.kill();
+  ASSERT_TRUE(load().miss(50));
+  set.await_switch_from(old_master);
+  const auto switched = Clock::now();
+  ASSERT_TRUE(load().hear(100));
+  note("seconds from the kill to answers of the new master", seconds_since(killed));
+  note("seconds from the switch to answers of the new master", seconds_since(switched));
+  EXPECT_LT(seconds_since(switched), 1.0);
+  ASSERT_TRUE(load().hear(1'000));
+  // It comes back as a master, until it is told that it is none any more.
+  old_master.start();
+  ASSERT_TRUE(load().hear(500));
+  ASSERT_TRUE(wait_for([&] { return old_master.info("replication", "role") == "slave"; }));
+  ASSERT_TRUE(load().hear(500));
+  expect_untouched_replicas(set);
+  expect_bound(1);
+}
+
+TEST_F(RedisSentinel, GracefulFailover) { fail_over_gracefully(); }
+
+TEST_F(RedisSentinel, GracefulFailoverOverTlsWithTheLeastRights) {
+  secure();
+  fail_over_gracefully();
+}
+
+// A master that is told to be a replica while the connection to it lives.
+TEST_F(RedisSentinel, RoleChangesBeneathTheConnection) {
+  SentinelSet set(servers(kBehindSentinel));
+  open(set.url());
+  RedisServer& master = set.master();
+  RedisServer& replica = set.replica();
+  master.command({"REPLICAOF", "127.0.0.1", std::to_string(replica.port())});
+  ASSERT_TRUE(load().miss(50));
+  forget_calls(master);
+  ASSERT_TRUE(load().miss(200));
+  expect_untouched_replicas(set);
+  master.command({"REPLICAOF", "NO", "ONE"});
+  ASSERT_TRUE(load().hear(500));
+  expect_bound(1);
+}
+
+}  // namespace
+}  // namespace sluice::testing

@@ -343,14 +343,8 @@ Failure RedisStore::submit_part(SplitCheck& split, SplitCheck::Part& part) {
 }
 
 // Sent once: it may have been carried out even if no answer comes.
-void RedisStore::give_back(const SplitCheck::Part& part, std::size_t charge, std::uint64_t lease) {
-  const Charge& what = part.own_charges[charge];
-  const Algorithm algorithm = what.limit->numbers.algorithm;
-  if (algorithm == Algorithm::leaky_bucket) {
-    metrics_.add(metrics::Counter::store_losses);
-    return;
-  }
-  Link* const link = pick(part.group);
+void RedisStore::give_back(const SplitCheck::Part& part, std::size_t charge, const std::optional<Verb>& verb) {
+  Link* const link = verb ? pick(part.group) : nullptr;
   // After a new connection it may be another server, which has not seen the charge.
   if (link == nullptr || link->client().link_serial() != part.link_serial) {
     metrics_.add(metrics::Counter::store_losses);
@@ -362,8 +356,7 @@ void RedisStore::give_back(const SplitCheck::Part& part, std::size_t charge, std
   }
   GiveBack& step = *free_give_backs_.back();
   free_give_backs_.pop_back();
-  step.set(what, algorithm == Algorithm::concurrency ? Verb::release(lease, what.cost)
-                                                     : Verb::refund(what.cost, part.answered_at));
+  step.set(part.own_charges[charge], *verb);
   const std::int64_t now = Session::now();
   step.failure =
       submit_to(link, step, {&part.limits[charge], 1}, Time{}, part.group, now, now + options_.timeout.count());

@@ -56,10 +56,14 @@ bool SentinelClient::heard(const redisReply& reply) {
       say("the sentinels do not know the master " + master_);
       return false;
     }
+    const std::string_view host = text_of(*reply.element[0]);
     const auto port = parse_port(text_of(*reply.element[1]));
-    if (!port) return false;
+    if (host.empty() || !port) {
+      say("a sentinel names a master without a host or a port");
+      return false;
+    }
     satisfied();
-    learn({.host = std::string(text_of(*reply.element[0])), .port = *port});
+    learn({.host = std::string(host), .port = *port});
     return true;
   }
   // Without the right to subscribe a switch is noticed all the same, when the old master is lost or refuses.

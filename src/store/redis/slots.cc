@@ -1,6 +1,7 @@
 #include "store/redis/slots.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "store/redis/resp_writer.h"
@@ -10,7 +11,11 @@ namespace sluice::store::redis {
 namespace {
 
 constexpr std::int64_t kLeastInterval = 20'000'000;  // ns
-constexpr std::int64_t kTroubledInterval = 200'000'000;
+// While something is wrong: ten times as long as an answer takes, between these, so that a replica that takes over is
+// noticed soon and a large cluster is not kept busy by telling its map.
+constexpr std::int64_t kLeastTroubledInterval = 50'000'000;
+constexpr std::int64_t kMostTroubledInterval = 200'000'000;
+constexpr std::int64_t kAnswerTimes = 10;
 constexpr std::int64_t kUsualInterval = 30'000'000'000;
 constexpr int kMostFruitless = 2;
 
@@ -33,17 +38,20 @@ bool take_range(const redisReply& range, const Address& asked, SlotMap& map) {
   if (port.integer == 0 || (knows_host && text_of(host) == "?")) return true;
   const Address address{.host = knows_host ? std::string(text_of(host)) : asked.host,
                         .port = static_cast<std::uint16_t>(port.integer)};
+  const std::span<std::uint16_t> slots = std::span(map.owner).subspan(
+      static_cast<std::size_t>(first.integer), static_cast<std::size_t>(last.integer - first.integer + 1));
+  // A slot has one master, and so each master has a slot.
+  if (std::ranges::any_of(slots, [](std::uint16_t owner) { return owner != SlotMap::kNobody; })) return false;
   auto found = std::ranges::find(map.masters, address);
   if (found == map.masters.end()) found = map.masters.insert(found, address);
-  std::fill(map.owner.begin() + first.integer, map.owner.begin() + last.integer + 1,
-            static_cast<std::uint16_t>(found - map.masters.begin()));
+  std::ranges::fill(slots, static_cast<std::uint16_t>(found - map.masters.begin()));
   return true;
 }
 
 }  // namespace
 
 std::optional<SlotMap> SlotMap::parse(const redisReply& reply, const Address& asked) {
-  if (reply.type != REDIS_REPLY_ARRAY) return std::nullopt;
+  if (reply.type != REDIS_REPLY_ARRAY || reply.elements > kSlots) return std::nullopt;
   SlotMap map;
   for (std::size_t i = 0; i < reply.elements; ++i) {
     if (!take_range(*reply.element[i], asked, map)) return std::nullopt;
@@ -53,6 +61,7 @@ std::optional<SlotMap> SlotMap::parse(const redisReply& reply, const Address& as
 
 void SlotsClient::ask(std::string& out) {
   asked_at_ = now();
+  ask_at_ = kNoWakeup;
   append_command(out, 2);
   append_bulk(out, "CLUSTER");
   append_bulk(out, "SLOTS");
@@ -77,7 +86,9 @@ bool SlotsClient::heard(const redisReply& reply) {
   set_servers(std::move(servers));
   owner_.map_loaded(*std::move(map));
   answers_ = is_troubled_ ? answers_ + 1 : 0;
-  ask_at_ = now() + jitter().spread(is_troubled_ ? kTroubledInterval : kUsualInterval);
+  const std::int64_t soon =
+      std::clamp(kAnswerTimes * (now() - asked_at_), kLeastTroubledInterval, kMostTroubledInterval);
+  ask_at_ = std::min(ask_at_, now() + jitter().spread(is_troubled_ ? soon : kUsualInterval));
   return true;
 }
 
@@ -89,7 +100,6 @@ void SlotsClient::refresh(std::int64_t now) {
 void SlotsClient::flush(std::int64_t now) {
   Guide::flush(now);
   if (!is_satisfied() || ask_at_ > now) return;
-  ask_at_ = kNoWakeup;
   if (answers_ >= kMostFruitless) {
     answers_ = 0;
     go_on();

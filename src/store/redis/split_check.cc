@@ -148,11 +148,23 @@ void SplitCheck::undo() {
     if (part.failure != Failure::none) continue;
     for (std::size_t k = 0; part.admitted && part.verb == nullptr && k < part.own_charges.size(); ++k) {
       const bool is_taken = part.own_decisions_[k].allowed && part.own_charges[k].cost > 0;
-      if (is_taken) owner_.give_back(part, k, part.own_leases_[k]);
+      if (is_taken) owner_.give_back(part, k, undoing(part, k));
     }
     tell(part, true);
   }
   std::ranges::fill(leases_, 0);
+}
+
+std::optional<Verb> SplitCheck::undoing(const Part& part, std::size_t charge) {
+  const Charge& what = part.own_charges[charge];
+  switch (what.limit->numbers.algorithm) {
+    case Algorithm::leaky_bucket:
+      return std::nullopt;
+    case Algorithm::concurrency:
+      return Verb::release(part.own_leases_[charge], what.cost);
+    default:
+      return Verb::refund(what.cost, part.answered_at);
+  }
 }
 
 // What a part was told, in the places of the request.

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -56,8 +57,9 @@ class SplitCheck {
    public:
     /// Submits a part; anything but none: it has failed at once.
     [[nodiscard]] virtual Failure submit_part(SplitCheck& split, Part& part) = 0;
-    /// Gives back what a part was charged for one of its charges; `lease`: of a concurrency limit.
-    virtual void give_back(const Part& part, std::size_t charge, std::uint64_t lease) = 0;
+    /// One of a part's charges is to be given back, once, by this verb, which knows the charge's time or entry and so
+    /// does nothing once that no longer counts. Nothing: it cannot be given back.
+    virtual void give_back(const Part& part, std::size_t charge, const std::optional<Verb>& verb) = 0;
     /// The request is answered.
     virtual void split_done(SplitCheck& split) = 0;
 
@@ -91,6 +93,7 @@ class SplitCheck {
   void advance();
   void finish();
   void undo();
+  [[nodiscard]] static std::optional<Verb> undoing(const Part& part, std::size_t charge);
   [[nodiscard]] bool is_refused() const;
   void tell(Part& part, bool untaken);
 

@@ -1,5 +1,6 @@
 // Measures a Redis store, and beside it bare calls of another script by hiredis. One line of JSON for each.
-//   closed URL KEYS IN_FLIGHT WARM_SECONDS SECONDS    a number of checks always in flight
+//   closed URL KEYS IN_FLIGHT WARM_SECONDS SECONDS [GROUPS]    a number of checks always in flight; of a cluster the
+//                                                     URL names all masters, and keys may have so many hash tags
 //   single URL KEYS SECONDS SCRIPT_FILE               one caller; bare: one that blocks. In turns of 50 ms
 //   open URL KEYS RATE SECONDS SCRIPT_FILE            started at a fixed rate, whatever is answered; latency counts
 //   from
@@ -59,24 +60,32 @@ struct ContextDeleter {
 };
 using Context = std::unique_ptr<redisContext, ContextDeleter>;
 
-Context connect(const std::string& url) {
-  const auto endpoint = parse_url(url);
-  Context context(endpoint ? redisConnect(endpoint->nodes[0].host.c_str(), endpoint->nodes[0].port) : nullptr);
-  if (context == nullptr || context->err != 0) {
-    std::fprintf(stderr, "cannot connect to %s\n", url.c_str());
-    std::exit(1);
+std::vector<Context> connect_all(const std::string& url) {
+  const auto target = parse_url(url);
+  std::vector<Context> contexts;
+  for (const Address& node : target ? target->nodes : std::vector<Address>()) {
+    contexts.emplace_back(redisConnect(node.host.c_str(), node.port));
+    if (contexts.back() == nullptr || contexts.back()->err != 0) {
+      std::fprintf(stderr, "cannot connect to %s\n", node.to_text().c_str());
+      std::exit(1);
+    }
   }
-  return context;
+  if (contexts.empty()) std::exit(1);
+  return contexts;
 }
 
-// CPU time of the server so far.
-double redis_seconds(redisContext& context) {
-  const Reply reply(static_cast<redisReply*>(redisCommand(&context, "INFO cpu")));
-  const std::string text(reply == nullptr ? "" : text_of(*reply));
+Context connect(const std::string& url) { return std::move(connect_all(url).front()); }
+
+// CPU time of the servers so far.
+double redis_seconds(const std::vector<Context>& contexts) {
   double sum = 0;
-  for (const char* field : {"used_cpu_user:", "used_cpu_sys:"}) {
-    const std::size_t at = text.find(field);
-    if (at != std::string::npos) sum += std::strtod(text.c_str() + at + std::string_view(field).size(), nullptr);
+  for (const Context& context : contexts) {
+    const Reply reply(static_cast<redisReply*>(redisCommand(context.get(), "INFO cpu")));
+    const std::string text(reply == nullptr ? "" : text_of(*reply));
+    for (const char* field : {"used_cpu_user:", "used_cpu_sys:"}) {
+      const std::size_t at = text.find(field);
+      if (at != std::string::npos) sum += std::strtod(text.c_str() + at + std::string_view(field).size(), nullptr);
+    }
   }
   return sum;
 }
@@ -187,10 +196,11 @@ struct OpenStore {
   metrics::Shard metrics;
   std::unique_ptr<RedisStore> store;
 
-  explicit OpenStore(const std::string& url) {
+  explicit OpenStore(const std::string& url, std::uint32_t groups = 0) {
     RedisOptions options;
     options.url = url;
     options.timeout = std::chrono::seconds(5);
+    options.cluster_groups = groups;
     auto made = RedisStore::create(io, options, metrics);
     if (!made) {
       std::fprintf(stderr, "%s\n", made.error().message.c_str());
@@ -201,15 +211,17 @@ struct OpenStore {
   }
 };
 
-int run_closed(const std::string& url, std::size_t keys, std::size_t in_flight, double warm, double seconds) {
-  OpenStore open(url);
-  const Context control = connect(url);
+int run_closed(const std::string& url, std::size_t keys, std::size_t in_flight, double warm, double seconds,
+               std::uint32_t groups) {
+  OpenStore open(url, groups);
+  const std::vector<Context> control = connect_all(url);
   Load load(open.io, *open.store, keys, in_flight);
-  static_cast<void>(load.run(std::chrono::duration<double>(warm)));
+  // Again, where not all servers of a cluster are connected yet.
+  while (load.run(std::chrono::duration<double>(warm)).failures > 0) open.io.run_one();
   const std::uint64_t calls = open.metrics.value(metrics::Counter::store_calls);
-  const double redis_before = redis_seconds(*control);
+  const double redis_before = redis_seconds(control);
   Figures figures = load.run(std::chrono::duration<double>(seconds));
-  figures.redis_cpu = redis_seconds(*control) - redis_before;
+  figures.redis_cpu = redis_seconds(control) - redis_before;
   figures.calls = open.metrics.value(metrics::Counter::store_calls) - calls;
   return figures.print();
 }
@@ -459,11 +471,14 @@ int main(int count, char** words) {
   const std::string_view mode = count > 1 ? words[1] : "";
   const auto number = [&](int at) { return std::strtod(words[at], nullptr); };
   const auto size = [&](int at) { return static_cast<std::size_t>(std::strtoull(words[at], nullptr, 10)); };
-  if (mode == "closed" && count == 7) return run_closed(words[2], size(3), size(4), number(5), number(6));
+  if (mode == "closed" && (count == 7 || count == 8)) {
+    const auto groups = count == 8 ? static_cast<std::uint32_t>(size(7)) : 0U;
+    return run_closed(words[2], size(3), size(4), number(5), number(6), groups);
+  }
   if (mode == "single" && count == 6) return run_single(words[2], size(3), number(4), words[5]);
   if (mode == "open" && count == 7) return run_open(words[2], size(3), number(4), number(5), words[6]);
   std::fprintf(stderr,
-               "usage: redis_store_bench closed URL KEYS IN_FLIGHT WARM_SECONDS SECONDS\n"
+               "usage: redis_store_bench closed URL KEYS IN_FLIGHT WARM_SECONDS SECONDS [GROUPS]\n"
                "       redis_store_bench single URL KEYS SECONDS SCRIPT_FILE\n"
                "       redis_store_bench open URL KEYS RATE SECONDS SCRIPT_FILE\n");
   return 2;

@@ -127,8 +127,8 @@ std::optional<Error> set_policy(Settings& settings, std::span<const std::string>
 
 std::optional<Error> set_proxy_protocol(Settings& settings, std::span<const std::string> values) {
   for (const std::string& name : values) {
-    if (name != "grpc" && name != "http" && name != "admin") {
-      return Error{"expected names of listeners: grpc, http, admin; found '" + name + "'"};
+    if (name != "grpc" && name != "http" && name != "resp" && name != "admin") {
+      return Error{"expected names of listeners: grpc, http, resp, admin; found '" + name + "'"};
     }
   }
   settings.listen_proxy_protocol.assign(values.begin(), values.end());
@@ -150,6 +150,11 @@ constexpr auto kSettings = std::to_array<Setting>({
      .fallback = "127.0.0.1:8080",
      .help = "HTTP: /json, /v1/check, /healthcheck",
      .set = set_one<&Settings::listen_http, parse_address>},
+    {.name = "listen.resp",
+     .value = "ADDRESS",
+     .fallback = "off",
+     .help = "Redis protocol: CL.THROTTLE, THROTTLE, GCRA and SLUICE, see docs/resp.md",
+     .set = set_one<&Settings::listen_resp, parse_address>},
     {.name = "listen.admin",
      .value = "ADDRESS",
      .fallback = "127.0.0.1:6070",
@@ -158,7 +163,7 @@ constexpr auto kSettings = std::to_array<Setting>({
     {.name = "listen.proxy_protocol",
      .value = "LISTENER",
      .fallback = "",
-     .help = "Listeners (http, grpc, admin) on which every connection begins with a PROXY protocol header",
+     .help = "Listeners (http, grpc, resp, admin) on which every connection begins with a PROXY protocol header",
      .is_list = true,
      .set = set_proxy_protocol},
     {.name = "policy",
@@ -416,6 +421,23 @@ constexpr auto kSettings = std::to_array<Setting>({
      .fallback = "24h",
      .help = "Age at which a gRPC connection is ended in good order",
      .set = set_one<&Settings::grpc_max_connection_age, parse_duration_of<1, 366 * kDay>>},
+    {.name = "resp.password",
+     .value = "TEXT",
+     .fallback = "",
+     .help = "Password that RESP clients must give (AUTH, user default); better in a file",
+     .is_secret = true,
+     .set = set_one<&Settings::resp_password, parse_text>},
+    {.name = "resp.password_file",
+     .value = "PATH",
+     .fallback = "",
+     .help = "File whose first line is that password",
+     .is_path = true,
+     .set = set_one<&Settings::resp_password_file, parse_text>},
+    {.name = "resp.idle_timeout",
+     .value = "DURATION",
+     .fallback = "0s",
+     .help = "How long a RESP connection may be silent between commands; 0s: for ever",
+     .set = set_one<&Settings::resp_idle_timeout, parse_duration_of<0, kDay>>},
     {.name = "log.level",
      .value = "LEVEL",
      .fallback = "info",

@@ -23,6 +23,7 @@ enum class SentinelTls : std::uint8_t { same, on, off };
 struct Settings {
   Address listen_grpc;
   Address listen_http;
+  Address listen_resp;
   Address listen_admin;
   std::vector<std::string> listen_proxy_protocol;  ///< names of listeners behind balancers that speak it
   std::vector<std::string> policy;                 ///< files and directories
@@ -73,7 +74,10 @@ struct Settings {
   bool grpc_header_x_rate_limit = false;
   std::chrono::nanoseconds grpc_idle_timeout{};
   std::chrono::nanoseconds grpc_max_connection_age{};
-  std::vector<QueueSettings> queues;  ///< from the server file alone
+  std::string resp_password;
+  std::string resp_password_file;
+  std::chrono::nanoseconds resp_idle_timeout{};  ///< 0: for ever
+  std::vector<QueueSettings> queues;             ///< from the server file alone
   log::Level log_level = log::Level::info;
   log::Format log_format = log::Format::text;
 };

@@ -22,6 +22,8 @@ enum class Counter : std::uint8_t {
   grpc_errors,
   http_requests,
   http_errors,
+  resp_commands,
+  resp_errors,
   connections_opened,
   connections_closed,
   connections_refused,
@@ -29,6 +31,8 @@ enum class Counter : std::uint8_t {
   unknown_domain,
   override_allowed,  ///< by a limit that the request brought: such have no counter of their own
   override_denied,
+  throttle_allowed,  ///< by numbers that a RESP command brought
+  throttle_denied,
   store_checks,  ///< of the shared store, by itself; the memory store counts nothing
   store_calls,
   store_failures,

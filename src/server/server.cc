@@ -11,6 +11,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <exception>
+#include <fstream>
 #include <optional>
 #include <stdexcept>
 #include <thread>
@@ -22,6 +23,7 @@
 #include "config/redis_options.h"
 #include "front/grpc/grpc_session.h"
 #include "front/http/http_session.h"
+#include "front/resp/resp_session.h"
 #include "policy/policy.h"
 #include "store/denial_cache.h"
 #include "store/fallback_store.h"
@@ -40,6 +42,8 @@ const std::string kGrpcRefusal =
     "\x00\x00\x00\x04\x00\x00\x00\x00\x00\x00\x00\x08\x07\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x0b"s;
 const std::string kHttpRefusal =
     "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+
+const std::string kRespRefusal = "-ERR max number of clients reached\r\n";
 
 std::size_t thread_count(const config::Settings& settings) {
   if (settings.threads > 0) return settings.threads;
@@ -79,6 +83,7 @@ Server::Server(const config::Settings& settings)
                            .x_rate_limit = settings.grpc_header_x_rate_limit};
   grpc_options_.idle_timeout = settings.grpc_idle_timeout;
   grpc_options_.max_age = settings.grpc_max_connection_age;
+  resp_options_.idle_timeout = settings.resp_idle_timeout;
 }
 
 Server::~Server() = default;
@@ -90,6 +95,7 @@ std::vector<std::string> Server::prepare() {
       problems.push_back("store.redis: " + error->message);
     }
   }
+  if (auto problem = read_resp_password()) problems.push_back(std::move(problem)->message);
   if (problems.empty()) problems = waiting_room_.prepare();
   if (!problems.empty()) return problems;
   service_context_.desk = admin_context_.desk = waiting_room_.desk();
@@ -106,6 +112,12 @@ std::vector<std::string> Server::prepare() {
       },
       kHttpRefusal);
   open(
+      problems, "resp", settings_.listen_resp,
+      [this](Worker& worker, tcp::socket socket, const std::string& /*client*/) {
+        resp::start_resp_session(worker, std::move(socket), resp_options_);
+      },
+      kRespRefusal);
+  open(
       problems, "admin", settings_.listen_admin,
       [this](Worker& worker, tcp::socket socket, std::string client) {
         http::start_http_session(worker, std::move(socket), admin_context_, std::move(client));
@@ -115,8 +127,20 @@ std::vector<std::string> Server::prepare() {
   return problems;
 }
 
+std::optional<Error> Server::read_resp_password() {
+  resp_options_.password = settings_.resp_password;
+  if (settings_.resp_password_file.empty()) return std::nullopt;
+  std::ifstream file(settings_.resp_password_file);
+  if (std::getline(file, resp_options_.password) && !resp_options_.password.empty()) return std::nullopt;
+  return Error{"resp.password_file: " + settings_.resp_password_file + " cannot be read, or its first line is empty"};
+}
+
 std::vector<std::string> Server::load_policy() {
-  if (policy_paths_.empty()) return {"no policy: name a file or directory with --policy"};
+  if (policy_paths_.empty()) {
+    // Commands over RESP can bring their own numbers.
+    if (!settings_.listen_resp.off) return {};
+    return {"no policy: name a file or directory with --policy"};
+  }
   policy::LoadOptions options;
   if (!settings_.redis_url.empty()) options.refuse_limit = store::redis::inexact_in_redis;
   options.queues.emplace();

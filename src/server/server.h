@@ -15,6 +15,7 @@
 #include "config/settings.h"
 #include "front/grpc/grpc_options.h"
 #include "front/http/http_context.h"
+#include "front/resp/resp_options.h"
 #include "metrics/metrics.h"
 #include "policy/snapshot_holder.h"
 #include "server/listener.h"
@@ -54,6 +55,7 @@ class Server {
     std::string refusal;
   };
 
+  [[nodiscard]] std::optional<Error> read_resp_password();
   [[nodiscard]] std::vector<std::string> load_policy();
   void open(std::vector<std::string>& problems, std::string name, const config::Address& address, StartSession start,
             std::string refusal);
@@ -85,6 +87,7 @@ class Server {
   http::HttpContext service_context_;
   http::HttpContext admin_context_;
   front::GrpcOptions grpc_options_;
+  resp::RespOptions resp_options_;
   boost::asio::io_context io_{1};
   boost::asio::signal_set signals_;
   boost::asio::steady_timer drain_timer_;

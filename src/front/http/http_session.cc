@@ -8,7 +8,6 @@
 #include <boost/asio/error.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <boost/intrusive/list.hpp>
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
@@ -19,6 +18,7 @@
 #include <utility>
 
 #include "front/http/http_connection.h"
+#include "server/deadline_watch.h"
 
 namespace sluice::http {
 namespace {
@@ -30,39 +30,20 @@ constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 using ErrorCode = boost::system::error_code;
 using Tcp = asio::ip::tcp;
 
-class HttpSession;
-
-/// Marks a session in its thread's list of those whose deadlines are watched.
-using Watched = boost::intrusive::list_base_hook<boost::intrusive::tag<class WatchedTag>,
-                                                 boost::intrusive::link_mode<boost::intrusive::auto_unlink>>;
-
-/// What the sessions of one event loop share: buffers, and one timer for all of their deadlines.
+/// What the sessions of one event loop share.
 class HttpThread final : public asio::execution_context::service {
  public:
   using key_type = HttpThread;            // NOLINT(readability-identifier-naming): Asio's name
   static asio::execution_context::id id;  // NOLINT(readability-identifier-naming): Asio's name
 
-  explicit HttpThread(asio::io_context& io) : asio::execution_context::service(io), timer_(io) {}
+  explicit HttpThread(asio::io_context& io) : asio::execution_context::service(io), watch(io) {}
 
-  void watch(HttpSession& session);
-  /// Stops the timer after the last session, so that an idle process sleeps and a loop without work ends.
-  void session_ended();
-
+  server::DeadlineWatch watch;
   Scratch scratch;
   std::array<char, std::size_t{64} * 1024> buffer{};
 
  private:
-  void shutdown() override;
-  void arm();
-  void sweep();
-
-  /// Deadlines are met this late at most.
-  static constexpr std::chrono::milliseconds kTick{250};
-
-  asio::steady_timer timer_;
-  bool armed_ = false;
-  boost::intrusive::list<HttpSession, boost::intrusive::base_hook<Watched>, boost::intrusive::constant_time_size<false>>
-      sessions_;
+  void shutdown() override { watch.shutdown(); }
 };
 
 asio::execution_context::id HttpThread::id;
@@ -76,7 +57,7 @@ std::string address_of(const Tcp::socket& socket) {
 /// Reads when the socket is readable into the thread's buffer, so that an idle connection holds none, and writes at
 /// once what one read has brought about.
 class HttpSession final : public server::Session,
-                          public Watched,
+                          public server::Watched,
                           public std::enable_shared_from_this<HttpSession>,
                           private HttpConnection::Host {
  public:
@@ -97,7 +78,7 @@ class HttpSession final : public server::Session,
   void start() {
     self_ = shared_from_this();
     worker_.admit(*this);
-    thread_.watch(*this);
+    thread_.watch.add(*this, worker_.clock);
     ErrorCode error;
     std::ignore = socket_.set_option(Tcp::no_delay(true), error);
     if (!error) std::ignore = socket_.non_blocking(true, error);
@@ -114,7 +95,7 @@ class HttpSession final : public server::Session,
   }
   void abort() override { end(); }
 
-  void check_deadline(Time now) {
+  void check_deadline(Time now) override {
     if (now.steady < connection_.deadline()) return;
     connection_.expire(now);
     if (connection_.aborted()) {
@@ -124,10 +105,7 @@ class HttpSession final : public server::Session,
     }
   }
 
-  /// For the end of the event loop: nothing will call this session any more.
-  void release() { self_.reset(); }
-
-  [[nodiscard]] const Clock& clock() const { return worker_.clock; }
+  void release() override { self_.reset(); }
 
  private:
   void resumed() override { proceed(worker_.clock.now()); }
@@ -244,7 +222,7 @@ class HttpSession final : public server::Session,
     std::ignore = socket_.close(ignored);
     if (hold_ != nullptr) hold_->cancel();
     Watched::unlink();
-    thread_.session_ended();
+    thread_.watch.session_ended();
     // Whoever called may still be at work in this object.
     asio::post(worker_.io, [self = std::move(self_)] {});
   }
@@ -261,41 +239,6 @@ class HttpSession final : public server::Session,
   bool shut_ = false;
   bool ended_ = false;
 };
-
-void HttpThread::watch(HttpSession& session) {
-  sessions_.push_back(session);
-  if (!armed_) arm();
-}
-
-void HttpThread::session_ended() {
-  if (sessions_.empty()) timer_.cancel();
-}
-
-void HttpThread::arm() {
-  armed_ = true;
-  timer_.expires_after(kTick);
-  timer_.async_wait([this](const ErrorCode&) {
-    armed_ = false;
-    if (!sessions_.empty()) sweep();
-  });
-}
-
-void HttpThread::sweep() {
-  const Time now = sessions_.front().clock().now();
-  for (auto next = sessions_.begin(); next != sessions_.end();) {
-    HttpSession& session = *next++;
-    session.check_deadline(now);
-  }
-  if (!sessions_.empty()) arm();
-}
-
-void HttpThread::shutdown() {
-  while (!sessions_.empty()) {
-    HttpSession& session = sessions_.front();
-    sessions_.pop_front();
-    session.release();
-  }
-}
 
 }  // namespace
 

@@ -1,0 +1,93 @@
+#include "front/resp/policy_step.h"
+
+#include <cstdint>
+#include <string>
+
+#include "front/resp/throttle.h"
+
+namespace sluice::resp {
+namespace {
+
+// Null: nothing is wrong.
+const char* text_of(limiter::Answer::Problem problem) {
+  using Problem = limiter::Answer::Problem;
+  switch (problem) {
+    case Problem::none:
+      return nullptr;
+    case Problem::empty_domain:
+      return "ERR the domain must not be empty";
+    case Problem::no_descriptors:
+      return "ERR expected a key and a value";
+    case Problem::cost_out_of_range:
+      return "ERR the cost is out of range";
+    case Problem::no_policy:
+      return "ERR no policy is loaded";
+  }
+  return nullptr;
+}
+
+std::string text_of(store::Failure failure) { return "ERR the store failed: " + std::string(store::to_text(failure)); }
+
+}  // namespace
+
+store::Progress PolicyStep::start(const PolicyCommand& command, const std::shared_ptr<const policy::Policy>& policy,
+                                  store::Store& store, Time now) {
+  store::Progress progress = store::Progress::answered;
+  if (command.verb) {
+    limiter::VerbCall& call = verb_call_.emplace(static_cast<limiter::VerbCall::Owner&>(*this), metrics_);
+    progress = call.start(command.request, *command.verb, policy, store, now);
+  } else {
+    limiter::Call& call = call_.emplace(static_cast<limiter::Call::Owner&>(*this), metrics_);
+    progress = call.start(command.request, policy, store, now);
+  }
+  is_done = progress == store::Progress::answered;
+  return progress;
+}
+
+void PolicyStep::answered(limiter::Call& /*call*/) {
+  is_done = true;
+  owner_.step_done();
+}
+
+void PolicyStep::answered(limiter::VerbCall& /*call*/) {
+  is_done = true;
+  owner_.step_done();
+}
+
+void PolicyStep::write(ReplyWriter& reply) const {
+  if (const char* problem = text_of(call_ ? call_->answer().problem : verb_call_->answer().problem)) {
+    reply.error(problem);
+  } else if (call_) {
+    write_check(call_->answer(), reply);
+  } else {
+    write_verb(verb_call_->answer(), reply);
+  }
+}
+
+void PolicyStep::write_check(const limiter::Answer& answer, ReplyWriter& reply) {
+  if (answer.failure != store::Failure::none) {
+    reply.error(text_of(answer.failure));
+    return;
+  }
+  reply.array(2);
+  write_decision(Dialect::cell, answer.decision, reply);
+  if (answer.deciding == nullptr) {
+    reply.null();
+  } else {
+    reply.bulk(answer.deciding->label());
+  }
+}
+
+void PolicyStep::write_verb(const limiter::VerbAnswer& answer, ReplyWriter& reply) {
+  std::int64_t done = 0;
+  for (const limiter::VerbStatus& status : answer.statuses) {
+    if (status.failure != store::Failure::none) {
+      reply.error(text_of(status.failure));
+      return;
+    }
+    if (status.done) ++done;
+  }
+  reply.integer(done);
+}
+
+}  // namespace sluice::resp

@@ -136,9 +136,10 @@ TEST(Resp, ThrottleWithABurstOfOneLimits) {
 
 TEST(Resp, OneKeyIsOneCounterWhateverTheNumbers) {
   Peer peer;
-  EXPECT_EQ(peer.talk("GCRA k 3 1 60 TOKENS 4\r\n"), five(0, 4, 0, -1, 240));
-  // A higher burst helps at once, by the difference; time already passed earns nothing at the new rate.
-  EXPECT_EQ(peer.talk("PEEK k 3 1 60\r\n"), five(0, 4, 0, -1, 240));
+  EXPECT_EQ(peer.talk("GCRA k 3 1 60 TOKENS 3\r\n"), five(0, 4, 1, -1, 180));
+  // Tokens stay as they are, cut to the new burst.
+  EXPECT_EQ(peer.talk("PEEK k 9 1 60\r\n"), five(0, 10, 1, -1, 540));
+  EXPECT_EQ(peer.talk("THROTTLE k 1 1 60 0\r\n"), five(1, 1, 1, 0, 0));
   EXPECT_EQ(peer.talk("RESET k\r\n"), "+OK\r\n");
   EXPECT_EQ(peer.talk("PEEK k 3 1 60\r\n"), five(0, 4, 4, -1, 0));
   EXPECT_EQ(peer.talk("RESET k\r\n"), "+OK\r\n");

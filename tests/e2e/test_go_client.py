@@ -1,4 +1,4 @@
-"""grpc-go and go-control-plane as a client: runs the Go tests in goclient/ against the daemon."""
+"""grpc-go with go-control-plane, and go-redis, as clients: runs the Go tests in goclient/ against the daemon."""
 
 import os
 import shutil
@@ -15,11 +15,11 @@ FOLDER = Path(__file__).resolve().parent / "goclient"
 @unittest.skipUnless(shutil.which("go"), "no go")
 class GoClient(unittest.TestCase):
     def test_the_main_path(self):
-        with Sluice(RATE_LIMIT_SERVICE) as sluice:
+        with Sluice(RATE_LIMIT_SERVICE, "--listen.resp", "127.0.0.1:0", "--resp.password", "secret") as sluice:
             run = subprocess.run(
                 ["go", "test", "-count=1", "-v", "./..."],
                 cwd=FOLDER,
-                env={**os.environ, "SLUICE_GRPC": sluice.grpc},
+                env={**os.environ, "SLUICE_GRPC": sluice.grpc, "SLUICE_RESP": f"127.0.0.1:{sluice.ports['resp']}"},
                 capture_output=True,
                 text=True,
                 timeout=600,
@@ -27,7 +27,7 @@ class GoClient(unittest.TestCase):
             )
         self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
         self.assertNotIn("--- SKIP", run.stdout)
-        self.assertGreaterEqual(run.stdout.count("--- PASS"), 7, run.stdout)
+        self.assertGreaterEqual(run.stdout.count("--- PASS"), 9, run.stdout)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@
 --     its key (2 bytes, from 1), 1 byte: enforcement (0 enforce, 1 shadow, 2 quota) + 4 at the request's last charge,
 --     cost (1 byte; 255: 7 bytes follow)
 --   for verb 7, of one token bucket: cost (1 byte), an enforced charge of a request of its own for each key;
+--   verb 8 is another form of the same for one key: see one_bucket.lua;
 --   for the other verbs, with one key: see verb.lua.
 -- ARGV[2 …]: the limits (see the algorithms). Each begins with the version of the layout, 1, and the kind.
 --
@@ -21,7 +22,9 @@ local redis, byte, sub, pack, unpack = redis, string.byte, string.sub, struct.pa
 local exact = 9007199254740992     -- 2^53
 local longest = 3162240000000000   -- 36 600 days in µs: no wait is longer
 local most_tokens = 1000000000000000
-local most_kept = 900000           -- µs by which a bucket's key may outlive its state; 0.1 s more until it expires
+local most_kept = 4900000          -- µs by which a bucket's key may outlive its state; 0.1 s more until it expires
+
+--@ one_bucket judge
 
 -- floor(a * b / m) and the remainder, for 0 <= a < m < 2^45 and b < 2^50: a long division, seven bits of b a step.
 local function multiply_divide(a, b, m)
@@ -42,7 +45,6 @@ local function multiply_divide(a, b, m)
   return quotient, remainder
 end
 
-local requests = ARGV[1]
 local verb, groups = byte(requests, 1, 2)
 groups = groups + byte(requests, 3) * 256
 local answer = { now, '1' }

@@ -20,6 +20,8 @@ constexpr unsigned kLast = 4;
 constexpr unsigned kLongCost = 255;
 // A verb of the script: a short form of check.
 constexpr unsigned kEachOnce = 7;
+// The same of one key.
+constexpr unsigned kOneBucket = 8;
 
 // The cost of each request, when each is one enforced charge of that cost on a token bucket, all of one limit, and of a
 // key that no other request of the call has; else 0.
@@ -60,7 +62,10 @@ void append_verb(std::string& out, const Verb& verb) {
 
 }  // namespace
 
-std::size_t words_of_call(const Batch& batch) { return 1 + batch.sent_keys() + 1 + batch.sent_limits(); }
+std::size_t words_of_call(const Batch& batch) {
+  const bool is_short = batch.sent_keys() == 1 && cost_of_each(batch) > 0;
+  return 1 + batch.sent_keys() + 1 + (is_short ? 0 : batch.sent_limits());
+}
 
 void append_call(std::string& out, const Batch& batch, CallKind kind) {
   std::string scratch;
@@ -70,6 +75,14 @@ void append_call(std::string& out, const Batch& batch, CallKind kind) {
   scratch.clear();
   const bool has_verb = !batch.requests().empty() && batch.requests().front().verb;
   const std::uint64_t each = kind == CallKind::check ? cost_of_each(batch) : 0;
+  if (each > 0 && batch.sent_keys() == 1) {
+    const Batch::Key& key = batch.keys()[batch.places().front()];
+    scratch += static_cast<char>(kOneBucket);
+    append_packed<1>(scratch, each);
+    key.limit->append_argument(scratch, key.caller);
+    append_bulk(out, scratch);
+    return;
+  }
   if (each > 0) {
     scratch += static_cast<char>(kEachOnce);
   } else {

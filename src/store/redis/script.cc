@@ -15,7 +15,8 @@ namespace {
 
 constexpr std::string_view kMark = "--@ ";
 
-constexpr std::array<std::pair<std::string_view, const std::string_view*>, 6> kFiles{{
+constexpr std::array<std::pair<std::string_view, const std::string_view*>, 7> kFiles{{
+    {"one_bucket", &lua::kOneBucket},
     {"token_bucket", &lua::kTokenBucket},
     {"fixed_window", &lua::kFixedWindow},
     {"sliding_window", &lua::kSlidingWindow},

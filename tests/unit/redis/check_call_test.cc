@@ -61,18 +61,49 @@ TEST(CheckCall, TheShortForm) {
     return testing::call_of(batch);
   };
   const auto is_short = [&](const std::vector<store::Charge>& charges) {
-    return call_of(charges).find(std::string("$6\r\n\x07\x01\0", 7)) != std::string::npos;
+    return call_of(charges).find("\r\n\x07\x01") != std::string::npos;
   };
   EXPECT_NE(call_of({{.limit = &limit, .key = "a", .cost = 3}, {.limit = &limit, .key = "b", .cost = 3}})
                 .find(testing::bulk(std::string("\x07\x01\0\x02\0\x03", 6))),
             std::string::npos);
-  EXPECT_TRUE(is_short({{.limit = &limit, .key = "a", .cost = 254}}));
-  EXPECT_FALSE(is_short({{.limit = &limit, .key = "a", .cost = 255}}));
-  EXPECT_FALSE(is_short({{.limit = &limit, .key = "a", .cost = 0}}));
+  const auto pair = [&](std::uint64_t cost) {
+    return std::vector<store::Charge>{{.limit = &limit, .key = "a", .cost = cost},
+                                      {.limit = &limit, .key = "b", .cost = cost}};
+  };
+  EXPECT_TRUE(is_short(pair(254)));
+  EXPECT_FALSE(is_short(pair(255)));
+  EXPECT_FALSE(is_short(pair(0)));
   EXPECT_FALSE(is_short({{.limit = &limit, .key = "a"}, {.limit = &limit, .key = "a"}}));
   EXPECT_FALSE(is_short({{.limit = &limit, .key = "a"}, {.limit = &limit, .key = "b", .cost = 2}}));
   EXPECT_FALSE(
       is_short({{.limit = &limit, .key = "a"}, {.limit = &limit, .key = "b", .enforcement = Enforcement::shadow}}));
+}
+
+// One of them: the limit stands behind the cost.
+TEST(CheckCall, TheShortestForm) {
+  const CountedLimit limit = bucket(10, 30);
+  const std::string head = bucket_state(30, 1, 100'000, 30, 0, 0).substr(0, 20);
+  const auto is_shortest = [&](const CountedLimit& of, std::uint64_t cost, Enforcement enforcement) {
+    TestCheck check({{.limit = &of, .key = "42", .cost = cost, .enforcement = enforcement}});
+    Batch batch;
+    EXPECT_TRUE(testing::add(batch, check));
+    const std::string call = testing::call_of(batch);
+    const bool is = call.find("\r\n\x08") != std::string::npos;
+    EXPECT_EQ(words_of_call(batch), is ? 3U : 4U);
+    if (is) {
+      EXPECT_EQ(call, testing::bulk("1") + testing::bulk("sluice:{42}" + of.identity) +
+                          testing::bulk("\x08" + std::string(1, static_cast<char>(cost)) + head));
+    }
+    return is;
+  };
+  EXPECT_TRUE(is_shortest(limit, 1, Enforcement::enforce));
+  EXPECT_TRUE(is_shortest(limit, 254, Enforcement::enforce));
+  EXPECT_FALSE(is_shortest(limit, 255, Enforcement::enforce));
+  EXPECT_FALSE(is_shortest(limit, 0, Enforcement::enforce));
+  EXPECT_FALSE(is_shortest(limit, 1, Enforcement::shadow));
+  const CountedLimit leaky{.numbers = {.algorithm = Algorithm::leaky_bucket, .rate = 10, .queue = 29},
+                           .identity = "shop/user;lb"};
+  EXPECT_FALSE(is_shortest(leaky, 1, Enforcement::enforce));
 }
 
 TEST(CheckCall, TheCostThatNeverFitsIsExact) {

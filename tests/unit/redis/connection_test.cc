@@ -36,8 +36,8 @@ class ConnectionTest : public ::testing::Test, protected Connection::Owner {
     Batch batch;
     std::string text;
   };
-  std::string by_name(const Sent& sent) { return "*6\r\n$7\r\nEVALSHA\r\n$40\r\n" + script_.sha1 + "\r\n" + sent.text; }
-  static std::string with_text(const Sent& sent) { return "*6\r\n$4\r\nEVAL\r\n$8\r\nreturn 1\r\n" + sent.text; }
+  std::string by_name(const Sent& sent) { return "*5\r\n$7\r\nEVALSHA\r\n$40\r\n" + script_.sha1 + "\r\n" + sent.text; }
+  static std::string with_text(const Sent& sent) { return "*5\r\n$4\r\nEVAL\r\n$8\r\nreturn 1\r\n" + sent.text; }
   std::vector<std::string> take_events() { return std::exchange(events_, {}); }
   std::string take_output(Connection& connection) { return std::exchange(connection.output(), {}); }
   void log_in(Connection& connection) {

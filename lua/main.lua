@@ -22,7 +22,7 @@ local redis, byte, sub, pack, unpack = redis, string.byte, string.sub, struct.pa
 local exact = 9007199254740992     -- 2^53
 local longest = 3162240000000000   -- 36 600 days in µs: no wait is longer
 local most_tokens = 1000000000000000
-local most_kept = 4900000          -- µs by which a bucket's key may outlive its state; 0.1 s more until it expires
+local most_kept = 900000           -- µs by which a bucket's key may outlive its state; 0.1 s more until it expires
 
 --@ one_bucket judge
 

@@ -2,7 +2,7 @@
 -- tokens per µs, a state is `missing` whole tokens less `part` 1/p tokens (0 <= part < p) from full at `at`. It is stored
 -- with the numbers it was made with, so that a node with others can convert it:
 --   version, kind, burst (7 bytes), c (5), p (6) | missing (7), part (6), at (7), kept (7)     47 bytes
--- kept: a time until which the key surely exists: 4.7 to 4.8 s after it was full when that was written. A change that is
+-- kept: a time until which the key surely exists: 0.7 to 0.8 s after it was full when that was written. A change that is
 -- over by then overwrites only the middle, which keeps the key's expiry and costs Redis a third of a SET with one (strings
 -- of 45 bytes or more are changed in place). Where the state is full more than most_kept before, the key is written whole:
 -- its state was cut, or a foreign `kept` would leave a key without an expiry as it is.
@@ -147,7 +147,7 @@ end
 --@ lifetime
 -- Of a key, in ms: longer than needed, so that what follows soon need not set it again, and one of few numbers.
 if wait > longest then wait = longest end
-wait = (wait + -wait % 100000) / 1000 + 4800
+wait = (wait + -wait % 100000) / 1000 + 800
 if wait > longest / 1000 then wait = longest / 1000 end
 local exists = now + (wait - 100) * 1000
 if wait < shortest_expiry then wait = shortest_expiry end

@@ -90,7 +90,7 @@ struct KeyedCore::State final : keyed::Store {
   State(const Limit& of, std::uint64_t max_keys)
       : algorithm(of.algorithm),
         is_bucket(algorithm == Algorithm::token_bucket || algorithm == Algorithm::leaky_bucket),
-        table(checked(of, max_keys), book, store::memory::HugePages::when_full),
+        table(checked(of, max_keys), book),
         lines(*this,
               algorithm == Algorithm::leaky_bucket ? waiting::Queue::Order::slots : waiting::Queue::Order::tokens) {
     add(of, compiled(of), 0);
@@ -342,7 +342,10 @@ Decision KeyedCore::acquire_slowly(std::string_view key, std::uint64_t cost, Tim
   std::array<State::Target, kBatch> targets;
   for (std::size_t begin = 0; begin < keys.size(); begin += kBatch) {
     const std::size_t count = std::min(kBatch, keys.size() - begin);
-    for (std::size_t i = 0; i < count; ++i) targets[i] = state.target_of(keys[begin + i]);
+    for (std::size_t i = 0; i < count; ++i) {
+      targets[i] = state.target_of(keys[begin + i]);
+      targets[i].shard->prefetch_lock();
+    }
     for (std::size_t i = 0; i < count; ++i) {
       const State::Target& target = targets[i];
       const std::uint64_t cost = costs.empty() ? 1 : costs[begin + i];

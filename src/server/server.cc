@@ -66,7 +66,8 @@ Server::Server(const config::Settings& settings)
       own_metrics_(registry_.add_shard()),
       waiting_room_(settings_, policies_),
       signals_(io_),
-      drain_timer_(io_) {
+      drain_timer_(io_),
+      memory_timer_(io_) {
   http::HttpOptions http_options;
   http_options.headers = {.retry_after = settings.http_header_retry_after,
                           .rate_limit = settings.http_header_rate_limit,
@@ -189,6 +190,7 @@ std::string Server::run() {
   for (const int signal : {SIGTERM, SIGINT, SIGHUP}) signals_.add(signal);
   await_signal();
   for (Port& port : ports_) serve(port);
+  join_memory_soon();
   io_.run();
   waiting_room_.stop();
   workers_.clear();
@@ -344,7 +346,19 @@ void Server::stop() {
 void Server::worker_ended() {
   if (--running_workers_ > 0) return;
   drain_timer_.cancel();
+  memory_timer_.cancel();
   signals_.cancel();
+}
+
+// On this thread, as those that decide must not be held up.
+void Server::join_memory_soon() {
+  constexpr int most_at_once = 8;
+  memory_timer_.expires_after(std::chrono::seconds(1));
+  memory_timer_.async_wait([this](const error_code& cancelled) {
+    if (cancelled || running_workers_ == 0) return;
+    for (int joined = 0; joined < most_at_once && memory_->join_pages();) ++joined;
+    join_memory_soon();
+  });
 }
 
 }  // namespace sluice::server

@@ -71,6 +71,7 @@ class Server {
   void reload();
   void stop();
   void worker_ended();
+  void join_memory_soon();
 
   const config::Settings settings_;
   std::vector<std::filesystem::path> policy_paths_;
@@ -91,6 +92,7 @@ class Server {
   boost::asio::io_context io_{1};
   boost::asio::signal_set signals_;
   boost::asio::steady_timer drain_timer_;
+  boost::asio::steady_timer memory_timer_;
   std::vector<Port> ports_;
   std::vector<std::unique_ptr<WorkerThread>> workers_;
   std::size_t running_workers_ = 0;

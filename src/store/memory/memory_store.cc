@@ -77,7 +77,7 @@ Decision without_figures(const CountedLimit& limit) {
 }  // namespace
 
 MemoryStore::MemoryStore(std::uint64_t max_keys)
-    : table_(max_keys, book_, memory::HugePages::at_once), leases_(std::uint64_t{std::random_device{}()} << 16U) {}
+    : table_(max_keys, book_), leases_(std::uint64_t{std::random_device{}()} << 16U) {}
 
 MemoryStore::~MemoryStore() = default;
 

@@ -63,6 +63,8 @@ class alignas(64) Shard {
   void lock() { lock_.lock(); }
   [[nodiscard]] bool try_lock() { return lock_.try_lock(); }
   void unlock() { lock_.unlock(); }
+  /// Brings near what lock() changes. Pays when that is some calls ahead.
+  void prefetch_lock() const noexcept { __builtin_prefetch(&lock_, 1); }
 
   /// Brings near where a hash would be. Needs no lock: it is a hint.
   void prefetch(std::uint32_t hash) const noexcept {

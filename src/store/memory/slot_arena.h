@@ -32,25 +32,18 @@ class Slots {
   std::size_t row_distance_ = 0;  // between a shard's rows
 };
 
-/// When an arena of some MB asks for huge pages.
-enum class HugePages : bool {
-  /// When memory is first touched. The fastest from then on, but that one call waits for each 2 MB to be made, and one
-  /// that grows a shard touches many of them.
-  at_once,
-  /// When all of a block is in use: memory comes in small pages, and the system joins them later on, by itself.
-  when_full
-};
-
 /// One range of address space for all shards: the first row of each, then the second row of each, and so on. As shards
 /// grow alike, what is in use is dense however small each shard is, and so may lie in huge pages: where page walks are
 /// slow (in virtual machines), they cost as much as the cache miss itself.
 ///
-/// Memory is taken when touched, and given back by blocks in which no row is in use.
+/// Memory is taken when touched, and given back by blocks in which no row is in use. It comes in small pages: making a
+/// huge one takes some ms where a host has to find it first, and a call that grows a shard may touch many. An arena of
+/// some MB asks for huge pages when all of a block is in use; the system joins the small ones later on by itself, or
+/// join_next() does at once.
 class SlotArena {
  public:
   /// `rows_per_shard` rows of `row_bytes`. Throws std::bad_alloc when there is no address space for it.
-  SlotArena(std::uint32_t shards, std::uint32_t rows_per_shard, std::size_t row_bytes,
-            HugePages huge_pages = HugePages::at_once);
+  SlotArena(std::uint32_t shards, std::uint32_t rows_per_shard, std::size_t row_bytes);
   ~SlotArena();
   SlotArena(const SlotArena&) = delete;
   SlotArena& operator=(const SlotArena&) = delete;
@@ -72,6 +65,10 @@ class SlotArena {
   void take(std::uint32_t shard, std::uint32_t from_row, std::uint32_t to_row) noexcept;
   void give_up(std::uint32_t shard, std::uint32_t from_row, std::uint32_t to_row) noexcept;
 
+  /// Joins the pages of one block that is all in use, if there is one whose pages have not been joined. Some ms at
+  /// worst, for which others may wait in part: for a thread that decides nothing. False: there was none. Thread-safe.
+  bool join_next() noexcept;
+
   /// Bytes of the blocks that have rows in use. Thread-safe.
   [[nodiscard]] std::size_t bytes() const noexcept { return blocks_in_use_.load(std::memory_order_relaxed) * block_; }
 
@@ -86,17 +83,24 @@ class SlotArena {
     return {begin / block_, (begin + row_bytes_ - 1) / block_};
   }
 
-  void ask_for_huge_pages(std::size_t block, bool wanted) const noexcept;
+  enum class Pages : std::uint8_t { small, to_be_joined, joined };
+
+  void want_huge_pages(std::size_t block) noexcept;
+  void give_back(std::size_t block) noexcept;
+  void mark(std::size_t block, Pages pages) noexcept;
 
   std::uint32_t shards_;
   std::size_t row_bytes_;
   std::uint32_t joined_at_ = 0;  // rows in use in a block at which huge pages are asked for; 0: never
   std::size_t block_;
+  std::size_t blocks_;
   std::byte* base_ = nullptr;
   void* mapping_ = nullptr;
   std::size_t mapping_size_ = 0;
   SpinLock lock_;
   std::unique_ptr<std::uint32_t[]> rows_in_use_;  // by block
+  std::unique_ptr<Pages[]> pages_;                // by block
+  std::atomic<std::size_t> to_be_joined_{0};      // blocks
   std::atomic<std::size_t> blocks_in_use_{0};
 };
 

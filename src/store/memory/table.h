@@ -45,13 +45,13 @@ class Table {
   /// `max_keys` 1 … kMostKeys: below 2 × kKeysPerShard there is one shard, and the bound is exact; else a shard may be
   /// full when 19/20 of them are there. `book` is kept by the caller. Throws std::bad_alloc when there is no address
   /// space (1.6 to 1.9 records a key).
-  Table(std::uint64_t max_keys, const typename Record::Book& book, HugePages huge_pages) {
+  Table(std::uint64_t max_keys, const typename Record::Book& book) {
     assert(max_keys >= 1 && max_keys <= kMostKeys);
     const auto shards =
         static_cast<std::uint32_t>(std::bit_floor(std::max<std::uint64_t>(1, max_keys / kKeysPerShard)));
     const auto capacity = static_cast<std::uint32_t>(max_keys / shards);
     arena_ = std::make_unique<SlotArena>(shards, SlotArena::rows_for<Record>(Shards::most_slots(capacity)),
-                                         Slots<Record>::kRowBytes, huge_pages);
+                                         Slots<Record>::kRowBytes);
     shards_ = std::make_unique<Shards[]>(shards);
     shard_mask_ = shards - 1;
     for (std::uint32_t i = 0; i < shards; ++i) {
@@ -80,6 +80,8 @@ class Table {
     const std::int64_t due = clean_due_.load(std::memory_order_relaxed);
     return now >= due || due - now > 2 * Shards::kSoon;
   }
+  /// See SlotArena::join_next().
+  bool join_pages() noexcept { return arena_->join_next(); }
   [[nodiscard]] TableFigures figures() const noexcept {
     TableFigures sum;
     for (std::uint32_t i = 0; i <= shard_mask_; ++i) {

@@ -185,6 +185,32 @@ TEST(SlotArena, RowsMayLieAcrossBlocks) {
   EXPECT_EQ(arena.bytes(), 0U);
 }
 
+TEST(SlotArena, JoinsThePagesOfBlocksThatAreAllInUse) {
+  constexpr std::uint32_t kShards = 4'096;  // a layer of rows is a block of 2 MB
+  constexpr std::size_t kBlock = kShards * KeyedSlots::kRowBytes;
+  static_assert(kBlock == 2U << 20U);
+  SlotArena arena(kShards, 8, KeyedSlots::kRowBytes);
+  EXPECT_FALSE(arena.join_next());
+  for (std::uint32_t shard = 0; shard < kShards; ++shard) {
+    EXPECT_FALSE(arena.join_next());
+    arena.take(shard, 0, 1);
+    arena.slots_of<KeyedRecord>(shard)[3].hash = shard + 1;
+  }
+  arena.take(7, 1, 2);  // of the second block, only this row
+  EXPECT_TRUE(arena.join_next());
+  EXPECT_FALSE(arena.join_next());
+  for (std::uint32_t shard = 0; shard < kShards; ++shard) {
+    ASSERT_EQ(arena.slots_of<KeyedRecord>(shard)[3].hash, shard + 1);
+    arena.give_up(shard, 0, 1);
+  }
+  EXPECT_EQ(arena.bytes(), kBlock);
+  EXPECT_EQ(arena.slots_of<KeyedRecord>(9)[3].hash, 0U);  // fresh memory
+  // Given up before its turn came, a block has none.
+  for (std::uint32_t shard = 0; shard < kShards; ++shard) arena.take(shard, 0, 1);
+  for (std::uint32_t shard = 0; shard < kShards; ++shard) arena.give_up(shard, 0, 1);
+  EXPECT_FALSE(arena.join_next());
+}
+
 template <typename Record>
 void expect_no_overlap() {
   constexpr std::uint32_t kShards = 8;

@@ -37,6 +37,15 @@ KEYED = {
     "number.given": "100 k 64-bit numbers",
     "number.2": "100 k 64-bit numbers, 2 threads on one",
 }
+# Two threads on one keyed limiter. Of each: ours on one, on a copy each, and the same of bare memory.
+SHARED = {
+    "shared.100k": "100 k strings, one a call",
+    "shared.100k.32": "100 k strings, 32 a call",
+    "shared.1m": "1 M strings, one a call",
+    "shared.1m.32": "1 M strings, 32 a call",
+    "shared.10m": "10 M strings, one a call",
+    "shared.10m.32": "10 M strings, 32 a call",
+}
 # What the peer does instead, where it has no such call; None: nothing.
 INSTEAD = {
     "string.cold.32": "string.cold",
@@ -157,9 +166,47 @@ def goals_of(pairs):
     time("string.cold", "time, 100 k strings in random order", 1 / 3)
     time("string.cold.32", "time, 100 k strings in random order, 32 a call", 1 / 3)
     time("string.given", "time, 100 k strings, the key at hand", 1 / 3)
-    if "string.2" in pairs:
-        ratios = throughput(pairs["string.2"].ours, pairs["string.2.apart"].ours)
-        goals.append(Goal("throughput, 100 k strings, 2 threads on one", "a copy each", ratios, at_least=0.9))
+    return goals
+
+
+def print_shared(pairs):
+    """How much of the throughput of two limiters one reaches, beside how much of that of two arrays one does."""
+    print("\n### Two threads on one keyed limiter\n")
+    rows = []
+    for workload, name in SHARED.items():
+        if workload not in pairs:
+            continue
+        row = [name]
+        for one in (workload, lines_of(workload)):
+            shared, apart = pairs[one].ours, pairs[f"{one}.apart"].ours
+            ratios = throughput(shared, apart)
+            row += [
+                f"{statistics.median(shared):.1f}",
+                f"{statistics.median(apart):.1f}",
+                f"{statistics.median(ratios):.2f}",
+                spread(ratios, 2),
+            ]
+        rows.append(row)
+    half = ["on one, ns", "a copy each, ns", "throughput ÷ it", "lowest–highest"]
+    print_table(["keys", *half, *(f"lines {column}" for column in half)], rows)
+
+
+def lines_of(workload):
+    """The same on bare cache lines, in as much memory."""
+    name, size, *at_once = workload.split(".")
+    return ".".join([name, size, "lines", *at_once])
+
+
+def shared_goals(pairs):
+    """Sharing a limiter may cost a tenth of the throughput, or a tenth more than sharing bare memory does."""
+    goals = []
+    for workload, name in SHARED.items():
+        if workload in pairs:
+            ratios = throughput(pairs[workload].ours, pairs[f"{workload}.apart"].ours)
+            goals.append(Goal(f"throughput, {name}, 2 threads on one", "a copy each", ratios, at_least=0.9))
+            lines = pairs[lines_of(workload)].ours, pairs[f"{lines_of(workload)}.apart"].ours
+            beside = [a / b for a, b in zip(ratios, throughput(*lines))]
+            goals.append(Goal(f"that ratio, {name}", "that of bare lines", beside, at_least=0.9))
     return goals
 
 
@@ -233,6 +280,24 @@ class LibraryRun:
                 print_pairs(title, pairs, names)
                 self.samples[title] = {workload: asdict(pair) for workload, pair in pairs.items()}
                 self.goals += goals_of(pairs)
+
+    def shared(self, smoke):
+        """Two threads on one table of 100 k to 10 M keys (then 3 GB of memory are needed)."""
+        names = [name for name in SHARED if not smoke or "100k" in name]
+        names += sorted({lines_of(name) for name in names})
+        workloads = [each for name in names for each in (name, f"{name}.apart")]
+        with Program(self.program) as ours:
+            pairs = compare(
+                ours,
+                None,
+                workloads,
+                self.rounds,
+                self.milliseconds,
+                lambda n: self.progress(f"two threads: round {n}"),
+            )
+        print_shared(pairs)
+        self.samples["two threads"] = {workload: pair.ours for workload, pair in pairs.items()}
+        self.goals += shared_goals(pairs)
 
     def grow(self):
         programs = {OURS: self.program} | ({PEER: self.peer} if self.peer else {})

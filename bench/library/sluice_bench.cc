@@ -62,6 +62,7 @@ bool run(const std::vector<Workload>& workloads, std::string_view name, std::str
 int main(int argc, char** argv) {
   std::vector<Workload> workloads = sluice::bench::direct_workloads();
   std::ranges::copy(sluice::bench::keyed_workloads(), std::back_inserter(workloads));
+  std::ranges::copy(sluice::bench::shared_workloads(), std::back_inserter(workloads));
   std::ranges::copy(sluice::bench::algorithm_workloads(), std::back_inserter(workloads));
   const std::vector<std::string_view> arguments(argv + 1, argv + argc);
   if (arguments.empty()) {

@@ -17,6 +17,8 @@ struct Workload {
 std::vector<Workload> direct_workloads();
 /// 100 000 keys and 10 000 000.
 std::vector<Workload> keyed_workloads();
+/// Two threads on one keyed limiter of 100 000 … 10 000 000 keys, or on two, and the same of bare memory.
+std::vector<Workload> shared_workloads();
 /// Every algorithm, allowed and denied, for counting instructions.
 std::vector<Workload> algorithm_workloads();
 

@@ -1,11 +1,14 @@
--- wrk script: POST /v1/check with the users in turn; prints one JSON object at the end.
--- arguments after "--": path, number of users
+-- wrk script: the users in turn; prints one JSON object at the end.
+-- arguments after "--": path, number of users; where they stand: "body" (POST, as /v1/check has it) or "header" (GET)
 local requests = {}
 local at = 0
 
 function init(args)
-  local path, users = args[1], tonumber(args[2])
-  for i = 1, users do
+  local path, users, place = args[1], tonumber(args[2]), args[3]
+  for i = 1, place == "header" and users or 0 do
+    requests[i] = wrk.format("GET", path, { ["X-User"] = string.format("user-%d", i) })
+  end
+  for i = 1, place == "body" and users or 0 do
     local body = string.format('{"domain":"bench","descriptors":[{"user":"user-%d"}]}', i)
     requests[i] = wrk.format("POST", path, { ["Content-Type"] = "application/json" }, body)
   end

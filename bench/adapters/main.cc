@@ -1,0 +1,33 @@
+// usage: adapter_server beast|httplib|grpc bare|limited POLICY PORT
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <memory>
+#include <string_view>
+
+#include "adapters/server.h"
+#include "sluice/http_limits.h"
+#include "sluice/limiter.h"
+
+int main(int argc, char** argv) {
+  using namespace sluice;
+  if (argc != 5) {
+    std::fprintf(stderr, "usage: adapter_server beast|httplib|grpc bare|limited POLICY PORT\n");
+    return 1;
+  }
+  const std::string_view framework = argv[1];
+  const int port = std::atoi(argv[4]);
+  try {
+    Limiter limiter({.policy_paths = {argv[3]}});
+    HttpLimits limits(limiter);
+    HttpLimits* const used = std::string_view(argv[2]) == "limited" ? &limits : nullptr;
+    if (framework == "beast") bench::serve_beast(port, used);
+    if (framework == "httplib") bench::serve_httplib(port, used);
+    if (framework == "grpc") bench::serve_grpc(port, used);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "adapter_server: %s\n", error.what());
+    return 1;
+  }
+  std::fprintf(stderr, "adapter_server: unknown framework\n");
+  return 1;
+}

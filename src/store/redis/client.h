@@ -73,6 +73,8 @@ class Client final : public Machine, private Connection::Owner {
   /// before a full one does.
   static constexpr std::size_t kFewCalls = 2;
   static constexpr std::size_t kMostCalls = 4;
+  /// ns: to connect, to log in, and without any answer.
+  static constexpr std::int64_t kPatience = 1'000'000'000;
 
   /// All but `options` must outlive the client.
   Client(const Hello& hello, const Script& script, const Options& options, Node& node, Owner& owner);

@@ -19,7 +19,6 @@ constexpr milliseconds kLook(500);
 constexpr int kRateSpan = 10;  // looks that rates are measured over
 constexpr nanoseconds kLongest = std::chrono::hours(24 * 366);
 constexpr nanoseconds kBrokerPause = std::chrono::seconds(5);
-constexpr milliseconds kTicketAfterlife = std::chrono::hours(1);  ///< how long an ended request can be asked for
 
 std::int64_t utc_us() {
   return std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::system_clock::now().time_since_epoch())

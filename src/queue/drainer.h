@@ -8,20 +8,23 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
-#include <string_view>
 #include <unordered_map>
+#include <unordered_set>
+#include <utility>
 #include <vector>
 
+#include "limiter/charge_list.h"
 #include "policy/snapshot_holder.h"
 #include "queue/broker.h"
 #include "queue/deliverer.h"
+#include "queue/drain_lane.h"
+#include "queue/loop_handle.h"
 #include "queue/message.h"
 #include "queue/tickets.h"
-#include "queue/token_schedule.h"
 #include "sluice/clock.h"
 #include "store/store.h"
 
@@ -65,8 +68,9 @@ struct DrainerCounts {
 /// While the store or the tickets cannot be reached nothing is delivered. All on the thread that runs `io`.
 class Drainer {
  public:
-  /// All must outlive the drainer. `broker` gives the messages and takes dead letters. The policy is read anew for each
-  /// message, so that a reload counts.
+  /// All must outlive the drainer. `broker` gives the messages and takes dead letters. A new policy is followed with
+  /// the next message that comes in, or a second later: by all messages in hand whose limits have other numbers now;
+  /// those whose limits are others altogether keep them, as newcomers don't.
   Drainer(boost::asio::io_context& io, DrainerOptions options, policy::SnapshotReader& policy, store::Store& store,
           Tickets& tickets, Broker& broker, Deliverer& deliverer, const Clock& clock);
   ~Drainer();
@@ -79,44 +83,45 @@ class Drainer {
   [[nodiscard]] DrainerCounts counts() const;
 
  private:
-  struct Item;
-  struct Group;
-  struct Lane;
-  class Question;
-  class Shared;
-  using ItemPtr = std::shared_ptr<Item>;
-
+  // Messages come in.
   void fetch();
   void take_in(Delivery delivery);
-  void judge(const ItemPtr& item);
-  [[nodiscard]] Lane& lane_of(Item& item);
-  void work(Lane& lane);
-  void stage(Lane& lane, std::int64_t now);
-  void list(Lane& lane, Group& group);
-  void free_group(Item& item);
-  void put_first(const ItemPtr& item);
-  void claim(Lane& lane, const ItemPtr& item);
-  void claimed(const ItemPtr& item, bool reached, std::optional<TicketState> before);
-  void reserve(Lane& lane, std::int64_t now);
-  void ask(Lane& lane, std::int64_t now);
-  void answered(Question& question);
-  void answered_reserve(Question& question, Lane& lane, std::int64_t now);
-  void answered_check(Question& question, Lane& lane, std::int64_t now);
-  void hold_off(Lane& lane, std::int64_t now);
-  void deliver_due(Lane& lane);
-  void deliver(Lane& lane, const ItemPtr& item);
-  void ended(const ItemPtr& item, const Outcome& outcome);
-  void retry(const ItemPtr& item, const Outcome& outcome);
-  void begin_end(Item& item);
-  void end_end(Item& item);
-  void bury(const ItemPtr& item, std::string reason, int status);
-  void bury_again(const ItemPtr& item, const std::string& reason, int status);
-  void drop(const ItemPtr& item, TicketState state, std::string reason, int status = 0);
-  void finish(const ItemPtr& item);
-  void release(const ItemPtr& item);
-  void give_back(Lane& lane);
-  void forget_if_empty(Lane& lane);
-  void wake_at(Lane& lane, std::int64_t at);
+  void judge(const DrainItemPtr& item);
+  [[nodiscard]] DrainLane& lane_of(DrainItem& item);
+  void follow_policy();
+  void renew(DrainLane& lane);
+  // One lane's turn.
+  void touch(DrainLane& lane);
+  void work_touched();
+  void work(DrainLane& lane);
+  void stage(DrainLane& lane, std::int64_t now);
+  void claim(const DrainItemPtr& item);
+  void claimed(const DrainItemPtr& item, bool reached, std::optional<TicketState> before);
+  void deliver_due(DrainLane& lane);
+  void deliver(const DrainItemPtr& item);
+  void forget_if_empty(DrainLane& lane);
+  // Its tokens: drainer_limits.cc.
+  void reserve(DrainLane& lane, std::int64_t now);
+  void ask(DrainLane& lane, std::int64_t now);
+  void answered(DrainQuestion& question);
+  static void answered_reserve(DrainQuestion& question, std::int64_t now);
+  void answered_check(DrainQuestion& question, std::int64_t now);
+  void bury_head(DrainLane& lane);
+  void hold_off(DrainLane& lane, std::int64_t now);
+  void give_back(DrainLane& lane);
+  // How deliveries end: drainer_endings.cc.
+  void ended(const DrainItemPtr& item, const Outcome& outcome);
+  void retry(const DrainItemPtr& item, const Outcome& outcome);
+  void begin_end(DrainItem& item);
+  void end_end(DrainItem& item);
+  void bury(const DrainItemPtr& item, std::string reason, int status);
+  void bury_again(const DrainItemPtr& item, const std::string& reason, int status);
+  void drop(const DrainItemPtr& item, TicketState state, std::string reason, int status = 0);
+  void end_ticket(const DrainItemPtr& item, TicketState state, std::string reason, int status);
+  void finish(const DrainItemPtr& item);
+  void release(const DrainItemPtr& item);
+  // Time.
+  void wake_at(DrainLane& lane, std::int64_t at);
   void arm();
   void fire();
   void report();
@@ -132,18 +137,21 @@ class Drainer {
   Broker& broker_;
   Deliverer& deliverer_;
   const Clock& clock_;
-  const std::shared_ptr<Shared> shared_;  ///< what callbacks of other threads hold, so that late ones find nobody
+  const std::shared_ptr<LoopHandle> handle_;
   std::unique_ptr<Consumer> consumer_;
 
-  std::map<std::string, std::unique_ptr<Lane>, std::less<>> lanes_;
-  std::set<ItemPtr> items_;
-  std::set<std::pair<std::int64_t, Lane*>> wakes_;
+  std::shared_ptr<const policy::Policy> followed_;  ///< what the lanes' limits are of
+  limiter::ChargeList charges_;                     ///< for the moment
+  std::unordered_map<std::string, std::unique_ptr<DrainLane>> lanes_;
+  std::unordered_set<DrainItemPtr> items_;
+  std::set<std::pair<std::int64_t, DrainLane*>> wakes_;
   boost::asio::steady_timer timer_;
   boost::asio::steady_timer report_timer_;
   boost::asio::steady_timer stop_timer_;
   std::size_t in_flight_ = 0;
-  std::size_t ending_ = 0;     ///< whose tickets or dead letters are being written
-  std::deque<Lane*> starved_;  ///< had something due while too much was in flight
+  std::size_t ending_ = 0;  ///< whose tickets or dead letters are being written
+  std::vector<DrainLane*> touched_;
+  std::deque<DrainLane*> starved_;  ///< had something due while too much was in flight
   bool stopping_ = false;
   bool left_ = false;
   std::function<void()> stopped_;

@@ -15,6 +15,9 @@
 
 namespace sluice::queue {
 
+/// How long an ended request can be asked for.
+inline constexpr std::chrono::milliseconds kTicketAfterlife = std::chrono::hours(1);
+
 enum class TicketState : std::uint8_t { queued, running, done, failed, expired, cancelled };
 
 [[nodiscard]] std::string_view to_text(TicketState state);

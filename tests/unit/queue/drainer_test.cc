@@ -26,11 +26,7 @@ class DrainerTest : public ::testing::Test {
   using Deliver = std::function<Outcome(const Attempt& attempt)>;
 
   DrainerTest() {
-    policy::Loaded loaded = policy::load_texts(std::vector<policy::SourceText>{
-        {"p",
-         "domain: shop\ndescriptors:\n  - key: to\n    rate_limit: {unit: second, requests_per_unit: 10000, "
-         "algorithm: token_bucket, burst: 100, overflow: {queue: orders, max_length: 50, max_age: 1m}}\n"}});
-    policies_.set(loaded.policy);
+    set_rate(10'000);
     desk_ = std::make_unique<Desk>(make_memory_tickets(1000));
     config::QueueSettings settings;
     settings.name = "orders";
@@ -40,6 +36,17 @@ class DrainerTest : public ::testing::Test {
     options_.queue = "orders";
     options_.drainer = "d";
     options_.first_pause = 1ms;
+  }
+
+  void set_rate(int rate) {
+    policies_.set(policy::load_texts(std::vector<policy::SourceText>{
+                                         {"p",
+                                          "domain: shop\ndescriptors:\n  - key: to\n    rate_limit: {unit: second, "
+                                          "requests_per_unit: " +
+                                              std::to_string(rate) +
+                                              ", algorithm: token_bucket, burst: 1, overflow: {queue: orders, "
+                                              "max_length: 50, max_age: 1m}}\n"}})
+                      .policy);
   }
 
   Admission admit(const std::string& key, const std::string& body) {
@@ -150,9 +157,36 @@ TEST_F(DrainerTest, DropsWhatWasCancelled) {
 }
 
 TEST_F(DrainerTest, LeavesWhatItDidNotDeliverToTheNext) {
+  set_rate(50);  // so that it stops between two
   for (int i = 0; i < 20; ++i) admit("a", std::to_string(i));
   std::ignore = drain(5, [](const Attempt&) { return Outcome{}; });
   std::ignore = drain(15, [](const Attempt&) { return Outcome{}; });
+  ASSERT_EQ(order_.size(), 20U);
+  for (std::size_t i = 0; i < 20; ++i) EXPECT_EQ(order_[i], "a" + std::to_string(i));
+}
+
+TEST_F(DrainerTest, AFailedOneWithoutAKeyHoldsUpNobody) {
+  options_.first_pause = 20ms;
+  admit("", "1");
+  admit("", "2");
+  const DrainerCounts counts = drain(3, [](const Attempt& attempt) {
+    if (attempt.message->body == "2" || attempt.number > 1) return Outcome{};
+    return Outcome{.kind = Outcome::Kind::retry, .status = 503, .reason = "answered 503"};
+  });
+  EXPECT_EQ(order_, (std::vector<std::string>{"1", "2", "1"}));
+  EXPECT_EQ(counts.report.delivered, 2U);
+}
+
+TEST_F(DrainerTest, FollowsANewRateWithWhatItHasInHand) {
+  set_rate(1);
+  for (int i = 0; i < 20; ++i) admit("a", std::to_string(i));
+  // At the old rate this would take 20 s and more.
+  const auto begin = std::chrono::steady_clock::now();
+  std::ignore = drain(20, [this](const Attempt& attempt) {
+    if (attempt.message->body == "1") set_rate(10'000);
+    return Outcome{};
+  });
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 10s);
   ASSERT_EQ(order_.size(), 20U);
   for (std::size_t i = 0; i < 20; ++i) EXPECT_EQ(order_[i], "a" + std::to_string(i));
 }

@@ -84,7 +84,8 @@ std::shared_ptr<const policy::Policy> load_policy(const config::Settings& settin
   if (loaded.policy != nullptr) return loaded.policy;
   std::string problems;
   for (const policy::Finding& finding : loaded.findings) {
-    problems += (problems.empty() ? "" : "\n") + finding.to_string();
+    if (!problems.empty()) problems += '\n';
+    problems += finding.to_string();
   }
   throw Refusal{problems};
 }
@@ -116,7 +117,7 @@ std::unique_ptr<queue::Tickets> make_tickets(const config::Settings& settings) {
     log::warn("without store.redis.url this drainer has counters and tickets of its own: run one drainer only");
     return queue::make_memory_tickets(kMostTickets);
   }
-  auto tickets = queue::make_redis_tickets({.url = settings.redis_url, .prefix = settings.redis_prefix});
+  auto tickets = queue::make_redis_tickets(queue::tickets_options_of(config::redis_options(settings, kCheckTimeout)));
   if (!tickets) throw Refusal{"store.redis.url: " + tickets.error().message};
   return *std::move(tickets);
 }
@@ -154,6 +155,30 @@ class Reporter {
   queue::DrainRunner& runner_;
   const nanoseconds interval_;
   boost::asio::steady_timer timer_;
+};
+
+/// Loads the policy anew on SIGHUP. A mistake in it leaves the old one in force.
+class Reloader {
+ public:
+  Reloader(boost::asio::io_context& io, const config::Settings& settings, policy::SnapshotHolder& policies)
+      : settings_(settings), policies_(policies), signals_(io, SIGHUP) {}
+  void start() {
+    signals_.async_wait([this](const boost::system::error_code& error, int /*signal*/) {
+      if (error) return;
+      try {
+        policies_.set(load_policy(settings_));
+        log::info("policy loaded anew");
+      } catch (const Refusal& refusal) {
+        log::warn("the policy has mistakes, the old one stays in force", {{"detail", refusal.message}});
+      }
+      start();
+    });
+  }
+
+ private:
+  const config::Settings& settings_;
+  policy::SnapshotHolder& policies_;
+  boost::asio::signal_set signals_;
 };
 
 void run(const DrainOptions& options, const config::Settings& settings) {
@@ -196,6 +221,8 @@ void run(const DrainOptions& options, const config::Settings& settings) {
     });
   };
   await();
+  Reloader reloader(runner.io(), settings, policies);
+  reloader.start();
   Reporter reporter(runner, interval);
   reporter.start();
   log::info("draining " + config::to_text(named));

@@ -34,6 +34,10 @@ void DrainRunner::stop() {
   boost::asio::post(io_, [this] { drainer_->stop([this] { io_.stop(); }); });
 }
 
+RedisTicketsOptions tickets_options_of(const store::redis::RedisOptions& options) {
+  return {.url = options.url, .access = options.access, .prefix = options.prefix};
+}
+
 void fit_to_broker(const config::QueueSettings& settings, const policy::Policy& policy, config::QueueSettings& fitted,
                    DrainerOptions& options) {
   fitted = settings;

@@ -58,6 +58,8 @@ class DrainRunner {
   std::unique_ptr<Drainer> drainer_;
 };
 
+/// Tickets on the Redis of these options.
+[[nodiscard]] RedisTicketsOptions tickets_options_of(const store::redis::RedisOptions& options);
 /// How a drainer must behave so that the broker of these settings keeps patience with it.
 void fit_to_broker(const config::QueueSettings& settings, const policy::Policy& policy, config::QueueSettings& fitted,
                    DrainerOptions& options);

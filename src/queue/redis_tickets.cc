@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
@@ -12,7 +11,10 @@
 #include <utility>
 
 #include "base/log.h"
+#include "queue/ticket_replies.h"
+#include "queue/ticket_script.h"
 #include "queue/tickets.h"
+#include "store/redis/credentials.h"
 #include "store/redis/url.h"
 
 namespace sluice::queue {
@@ -21,51 +23,12 @@ namespace {
 using std::chrono::milliseconds;
 using Steady = std::chrono::steady_clock;
 
-// One kind of change, of many tickets: KEYS are hashes. ARGV: what is done, how many words each ticket has, and these
-// words, of which the first is its life in ms. Answers their states before, or empty texts.
-constexpr std::string_view kScript = R"(
-local verb = ARGV[1]
-local words = tonumber(ARGV[2])
-local states = {}
-for i, key in ipairs(KEYS) do
-  local at = 3 + (i - 1) * words
-  local before = redis.call('HGET', key, 'state')
-  local open = before == 'queued' or before == 'running'
-  local changes = true
-  states[i] = before or ''
-  if verb == 'create' then
-    changes = not before
-    if changes then
-      redis.call('HSET', key, 'state', 'queued', 'queue', ARGV[at + 1], 'created', ARGV[at + 2], 'expected', ARGV[at + 3],
-                 'place', ARGV[at + 4])
-    end
-  elseif verb == 'claim' then
-    changes = open or not before
-    if not before then
-      redis.call('HSET', key, 'state', 'running', 'queue', ARGV[at + 1], 'created', ARGV[at + 2], 'attempts', 1)
-    elseif open then
-      redis.call('HSET', key, 'state', 'running')
-      redis.call('HINCRBY', key, 'attempts', 1)
-    end
-  elseif verb == 'cancel' then
-    changes = before == 'queued'
-    if changes then redis.call('HSET', key, 'state', 'cancelled', 'reason', ARGV[at + 1]) end
-  else
-    changes = open
-    if open then redis.call('HSET', key, 'state', verb, 'status', ARGV[at + 1], 'reason', ARGV[at + 2]) end
-  end
-  if changes then redis.call('PEXPIRE', key, ARGV[at]) end
-end
-return states
-)";
-
 /// Calls that may wait for the connection. More are refused: the store has fallen behind.
 constexpr std::size_t kMostWaiting = 100'000;
 constexpr std::size_t kBatch = 1024;
 /// Most tickets that one script changes: nothing else is served meanwhile, for about 5 µs each.
 constexpr std::size_t kMostTogether = 128;
 constexpr milliseconds kReportLife = std::chrono::hours(24);
-constexpr std::int64_t kReportAge = 10'000'000;  // µs; older ones are of drainers that have ended
 
 struct ReplyDeleter {
   void operator()(redisReply* reply) const { freeReplyObject(reply); }
@@ -75,24 +38,6 @@ using Reply = std::unique_ptr<redisReply, ReplyDeleter>;
 struct ContextDeleter {
   void operator()(redisContext* context) const { redisFree(context); }
 };
-
-std::string_view text_of(const redisReply& reply) {
-  if (reply.type != REDIS_REPLY_STRING && reply.type != REDIS_REPLY_STATUS && reply.type != REDIS_REPLY_ERROR)
-    return {};
-  return {reply.str, static_cast<std::size_t>(reply.len)};
-}
-
-template <typename T>
-T number_of(std::string_view text) {
-  T value{};
-  std::from_chars(text.data(), text.data() + text.size(), value);
-  return value;
-}
-
-std::int64_t utc_us() {
-  return std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
 
 timeval to_timeval(milliseconds time) {
   timeval value{};
@@ -111,55 +56,11 @@ struct Job {
   std::function<void(const redisReply* reply)> done;
 };
 
-Ticket ticket_of(const redisReply& reply) {
-  Ticket ticket;
-  for (std::size_t i = 0; i + 1 < reply.elements; i += 2) {
-    const std::string_view name = text_of(*reply.element[i]);
-    const std::string_view value = text_of(*reply.element[i + 1]);
-    if (name == "state") ticket.state = ticket_state(value).value_or(TicketState::queued);
-    if (name == "queue") ticket.queue = value;
-    if (name == "created") ticket.created_us = number_of<std::int64_t>(value);
-    if (name == "expected") ticket.expected_us = number_of<std::int64_t>(value);
-    if (name == "place") ticket.place = number_of<std::uint64_t>(value);
-    if (name == "attempts") ticket.attempts = number_of<std::uint32_t>(value);
-    if (name == "status") ticket.status = number_of<int>(value);
-    if (name == "reason") ticket.reason = value;
-  }
-  return ticket;
-}
-
-/// "time held oldest" of one drainer.
-void add_drainer(std::string_view text, DrainReport& report) {
-  const std::size_t first = text.find(' ');
-  const std::size_t second = text.find(' ', first + 1);
-  if (first == std::string_view::npos || second == std::string_view::npos) return;
-  if (utc_us() - number_of<std::int64_t>(text) > kReportAge) return;
-  ++report.drainers;
-  report.held += number_of<std::uint64_t>(text.substr(first + 1));
-  const auto oldest = number_of<std::int64_t>(text.substr(second + 1));
-  if (oldest != 0 && (report.oldest_us == 0 || oldest < report.oldest_us)) report.oldest_us = oldest;
-}
-
-DrainReport report_of(const redisReply& reply) {
-  DrainReport report;
-  for (std::size_t i = 0; i + 1 < reply.elements; i += 2) {
-    const std::string_view name = text_of(*reply.element[i]);
-    const std::string_view value = text_of(*reply.element[i + 1]);
-    if (name == "delivered") report.delivered = number_of<std::uint64_t>(value);
-    if (name == "duplicates") report.duplicates = number_of<std::uint64_t>(value);
-    if (name == "dead") report.dead = number_of<std::uint64_t>(value);
-    if (name == "expired") report.expired = number_of<std::uint64_t>(value);
-    if (name == "foreign") report.foreign = number_of<std::uint64_t>(value);
-    if (name.starts_with("drainer:")) add_drainer(value, report);
-  }
-  return report;
-}
-
 /// How the script is named to a server that has seen it.
 std::string digest_of_script() {
   std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
   unsigned size = 0;
-  EVP_Digest(kScript.data(), kScript.size(), digest.data(), &size, EVP_sha1(), nullptr);
+  EVP_Digest(kTicketScript.data(), kTicketScript.size(), digest.data(), &size, EVP_sha1(), nullptr);
   constexpr std::string_view digits = "0123456789abcdef";
   std::string text;
   for (unsigned i = 0; i < size; ++i) {
@@ -171,10 +72,11 @@ std::string digest_of_script() {
 
 class RedisTickets final : public Tickets {
  public:
-  RedisTickets(store::redis::Target target, RedisTicketsOptions options)
-      : target_(std::move(target)),
-        server_(target_.nodes.front()),
+  RedisTickets(store::redis::Resolved resolved, RedisTicketsOptions options)
+      : target_(std::move(resolved.target)),
         options_(std::move(options)),
+        credentials_(std::move(resolved.credentials)),
+        sentinel_credentials_(std::move(resolved.sentinel_credentials)),
         thread_([this] { run(); }) {}
 
   RedisTickets(const RedisTickets&) = delete;
@@ -315,10 +217,13 @@ class RedisTickets final : public Tickets {
       for (const std::size_t count : counts) {
         const Reply reply = receive();
         if (reply == nullptr) break;
-        const bool forgotten = text_of(*reply).starts_with("NOSCRIPT");
+        const std::string_view error = reply->type == REDIS_REPLY_ERROR ? text_of(*reply) : std::string_view();
+        const bool forgotten = error.starts_with("NOSCRIPT");
+        const bool demoted = error.find("READONLY") != std::string_view::npos;
         tell(batch.subspan(answered, count), *reply);
         answered += count;
         if (forgotten) drop("it has forgotten the script");
+        if (demoted) drop("it is a replica");
         if (context_ == nullptr) break;
       }
     }
@@ -366,24 +271,52 @@ class RedisTickets final : public Tickets {
     if (context_ != nullptr) return true;
     // Attempts in quick succession help nobody.
     if (Steady::now() < retry_at_) return false;
+    const auto server = find_server();
+    if (!server || !open(*server) || !log_in(credentials_)) return false;
+    if (target_.database != 0 && !greet({"SELECT", std::to_string(target_.database)})) return false;
+    if (!greet({"SCRIPT", "LOAD", std::string(kTicketScript)})) return false;
+    if (std::exchange(down_, false)) log::info("tickets: Redis answers again");
+    return true;
+  }
+
+  /// The server itself, or the master that a sentinel names.
+  std::optional<store::redis::Address> find_server() {
+    if (target_.topology == store::redis::Topology::standalone) return target_.nodes.front();
+    for (const store::redis::Address& sentinel : target_.nodes) {
+      if (!open(sentinel) || !log_in(sentinel_credentials_)) continue;
+      append(Words{"SENTINEL", "get-master-addr-by-name", target_.master});
+      const Reply reply = receive();
+      context_.reset();
+      if (reply == nullptr || reply->type != REDIS_REPLY_ARRAY || reply->elements != 2) continue;
+      return store::redis::Address{.host = std::string(text_of(*reply->element[0])),
+                                   .port = number_of<std::uint16_t>(text_of(*reply->element[1]))};
+    }
+    drop("no sentinel names the master " + target_.master);
+    return std::nullopt;
+  }
+
+  bool open(const store::redis::Address& server) {
     const timeval timeout = to_timeval(options_.timeout);
-    context_.reset(server_.host.empty() ? redisConnectUnixWithTimeout(server_.path.c_str(), timeout)
-                                        : redisConnectWithTimeout(server_.host.c_str(), server_.port, timeout));
+    context_.reset(server.host.empty() ? redisConnectUnixWithTimeout(server.path.c_str(), timeout)
+                                       : redisConnectWithTimeout(server.host.c_str(), server.port, timeout));
     if (context_ == nullptr || context_->err != 0) {
       drop(context_ == nullptr ? "no memory" : context_->errstr);
       return false;
     }
     redisSetTimeout(context_.get(), timeout);
-    if (!target_.password.empty()) {
-      Words words{"AUTH"};
-      if (!target_.user.empty()) words.push_back(target_.user);
-      words.push_back(target_.password);
-      if (!greet(words)) return false;
-    }
-    if (target_.database != 0 && !greet({"SELECT", std::to_string(target_.database)})) return false;
-    if (!greet({"SCRIPT", "LOAD", std::string(kScript)})) return false;
-    if (std::exchange(down_, false)) log::info("tickets: Redis answers again");
     return true;
+  }
+
+  bool log_in(store::redis::Credentials& credentials) {
+    if (const auto error = credentials.refresh(); error && credentials.password().empty()) {
+      drop(error->message);
+      return false;
+    }
+    if (credentials.password().empty()) return true;
+    Words words{"AUTH"};
+    if (!credentials.user().empty()) words.push_back(credentials.user());
+    words.push_back(credentials.password());
+    return greet(words);
   }
 
   bool greet(const Words& words) {
@@ -402,7 +335,6 @@ class RedisTickets final : public Tickets {
   }
 
   const store::redis::Target target_;
-  const store::redis::Address server_;
   const RedisTicketsOptions options_;
   const std::string script_ = digest_of_script();
   std::mutex mutex_;
@@ -410,6 +342,8 @@ class RedisTickets final : public Tickets {
   std::deque<Job> jobs_;
   bool stopping_ = false;
   // The thread's own.
+  store::redis::Credentials credentials_;
+  store::redis::Credentials sentinel_credentials_;
   std::unique_ptr<redisContext, ContextDeleter> context_;
   Steady::time_point retry_at_;
   bool down_ = false;
@@ -419,12 +353,14 @@ class RedisTickets final : public Tickets {
 }  // namespace
 
 Result<std::unique_ptr<Tickets>> make_redis_tickets(const RedisTicketsOptions& options) {
-  auto target = store::redis::parse_url(options.url);
-  if (!target) return target.error();
-  if (target->tls || target->topology != store::redis::Topology::standalone) {
-    return Error{"tickets are kept on one Redis server without TLS; found " + target->to_text()};
+  auto resolved = store::redis::resolve_target(options.url, options.access);
+  if (!resolved) return resolved.error();
+  const store::redis::Target& target = resolved->target;
+  if (target.tls || resolved->sentinel_over_tls || target.topology == store::redis::Topology::cluster) {
+    return Error{"tickets of queues are kept on one Redis server, which sentinels may name, without TLS; found " +
+                 target.to_text()};
   }
-  return std::unique_ptr<Tickets>(std::make_unique<RedisTickets>(*std::move(target), options));
+  return std::unique_ptr<Tickets>(std::make_unique<RedisTickets>(*std::move(resolved), options));
 }
 
 }  // namespace sluice::queue

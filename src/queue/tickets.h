@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "store/redis/target.h"
 
 namespace sluice::queue {
 
@@ -81,8 +82,9 @@ class Tickets {
 [[nodiscard]] std::unique_ptr<Tickets> make_memory_tickets(std::size_t most);
 
 struct RedisTicketsOptions {
-  std::string url;     ///< one server, without TLS
-  std::string prefix;  ///< of all keys
+  std::string url;                ///< one server, or sentinels that name it; without TLS
+  store::redis::Access access{};  // NOLINT(readability-redundant-member-init): gcc warns of initializers without it
+  std::string prefix;             ///< of all keys
   std::chrono::milliseconds timeout = std::chrono::seconds(1);
 };
 /// In Redis or Valkey, by one thread and one connection of its own.

@@ -29,7 +29,7 @@ std::vector<std::string> WaitingRoom::prepare() {
   if (settings_.redis_url.empty()) {
     tickets = queue::make_memory_tickets(kMostTickets);
   } else {
-    auto made = queue::make_redis_tickets({.url = settings_.redis_url, .prefix = settings_.redis_prefix});
+    auto made = queue::make_redis_tickets(queue::tickets_options_of(config::redis_options(settings_, kCheckTimeout)));
     if (!made) return {"store.redis.url: " + made.error().message};
     tickets = *std::move(made);
   }

@@ -11,7 +11,7 @@ target_compile_definitions(sluice_test_brokers PRIVATE SLUICE_KAFKA_LIBS="${SLUI
 target_link_libraries(sluice_test_brokers PUBLIC sluice_test_servers
                                           PRIVATE PkgConfig::rdkafka PkgConfig::rabbitmq $<BUILD_INTERFACE:sluice_flags>)
 
-sluice_test(queue_test SOURCES queue_test.cc LIBS sluice_test_brokers sluice_test_support redis_test_support sluice::brokers
+sluice_test(queue_test SOURCES queue_test.cc redis_tickets_test.cc LIBS sluice_test_brokers sluice_test_support redis_test_support sluice::brokers
             LABEL integration TIMEOUT 600)
 
 # Once for all build folders.

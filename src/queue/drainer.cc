@@ -234,9 +234,10 @@ void Drainer::deliver_due(DrainLane& lane) {
       }
       continue;
     }
-    if (lane.mode == DrainLane::Mode::reserve) lane.schedule->use(item->cost, now);
     lane.is_granted = false;
     deliver(item);
+    // By the time afterwards: a receiver may have seen it as late as now, and counts its second from there.
+    if (lane.mode == DrainLane::Mode::reserve) lane.schedule->use(item->cost, clock_.now().steady);
     if (lane.mode == DrainLane::Mode::ask) ask(lane, now);
     if (lane.mode == DrainLane::Mode::reserve) reserve(lane, now);
     // Staged ones must not run out while many are due.

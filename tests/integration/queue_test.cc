@@ -26,6 +26,7 @@
 #include "tests/integration/brokers/rabbit_server.h"
 #include "tests/integration/redis_server.h"
 #include "tests/integration/support/daemon.h"
+#include "tests/integration/support/http_client.h"
 #include "tests/integration/support/process.h"
 
 namespace sluice::queue {
@@ -97,6 +98,17 @@ class QueueTest : public ::testing::TestWithParam<config::QueueSettings::Kind> {
     }
     prefix_ = topic_ + (GetParam() == Kind::kafka ? "k:" : "r:");
     load_policy(500);
+  }
+
+  template <typename Act>
+  static void on_broker(const Act& act) {
+    GetParam() == Kind::kafka ? act(*servers().kafka) : act(*servers().rabbit);
+  }
+  static void kill_broker() {
+    on_broker([](auto& broker) { broker.kill(); });
+  }
+  static void start_broker() {
+    on_broker([](auto& broker) { broker.start(); });
   }
 
   void load_policy(int rate) {
@@ -385,13 +397,8 @@ TEST_P(QueueTest, NothingIsLostWhenTheBrokerIsKilledAndComesBack) {
   DrainRunner runner(setup(*desk_->broker("orders"), desk_->tickets()));
   std::thread thread([&] { runner.run(); });
   EXPECT_TRUE(wait_received(static_cast<std::size_t>(count) / 4));
-  if (GetParam() == Kind::kafka) {
-    servers().kafka->kill();
-    servers().kafka->start();
-  } else {
-    servers().rabbit->kill();
-    servers().rabbit->start();
-  }
+  kill_broker();
+  start_broker();
   const auto end = Steady::now() + 120s;
   const auto delivered = [&] {
     const std::scoped_lock lock(mutex_);
@@ -410,19 +417,12 @@ TEST_P(QueueTest, ABrokerThatHangsIsToldAsRefusalsInTime) {
   open_desk();
   admit(10, 10);
   ASSERT_EQ(refused_, 0);
-  const auto pause = [&](bool stopped) {
-    if (GetParam() == Kind::kafka) {
-      stopped ? servers().kafka->pause() : servers().kafka->resume();
-    } else {
-      stopped ? servers().rabbit->pause() : servers().rabbit->resume();
-    }
-  };
-  pause(true);
+  on_broker([](auto& broker) { broker.pause(); });
   const auto begin = Steady::now();
   // Enough to fill the buffers of a socket.
   admit(2'000, 2'000);
   const auto taken = Steady::now() - begin;
-  pause(false);
+  on_broker([](auto& broker) { broker.resume(); });
   EXPECT_EQ(refused_, 2'000);
   EXPECT_LT(taken, 60s) << "the time limit is 3 s";
   // And it comes back.
@@ -497,30 +497,98 @@ TEST_P(QueueTest, ForeignPoisonedExpiredAndCancelledMessagesAreNotDelivered) {
   while (!answered) std::this_thread::sleep_for(1ms);
 }
 
-TEST_P(QueueTest, SeveralDrainersShareOneRate) {
-  const std::size_t count = is_long() ? 10'000 : 1'000;
-  open_desk();
-  admit(static_cast<int>(count), 64);
-  std::vector<std::unique_ptr<DrainRunner>> runners;
-  std::vector<std::thread> threads;
-  for (int i = 0; i < (is_long() ? 8 : 2); ++i) {
-    runners.push_back(std::make_unique<DrainRunner>(setup(*desk_->broker("orders"), desk_->tickets())));
-    threads.emplace_back([runner = runners.back().get()] { runner->run(); });
+TEST_P(QueueTest, ADaemonStartsWithoutItsBrokerAndWhatItConfirmedOutlivesIt) {
+  load_policy(100);
+  const TempFolder folder;
+  const std::string file = server_file(folder);
+  kill_broker();
+  auto daemon = std::make_unique<test::Daemon>(folder.path() / "p.yaml", std::vector<std::string>{"--config", file});
+  ASSERT_TRUE(daemon->ready()) << daemon->process().output();
+  test::HttpClient client(daemon->http());
+  const auto request = [](int number) {
+    return R"({"domain":"shop","descriptors":[{"to":"orders"}],"key":"k","method":"POST","path":"/orders","body":")" +
+           std::to_string(number) + "\"}";
+  };
+  EXPECT_EQ(client.post("/v1/admit", request(0)).status, 200) << "a limit needs no broker";
+  test::HttpAnswer answer = client.post("/v1/admit", request(0));
+  EXPECT_EQ(answer.status, 429);
+  EXPECT_NE(answer.body.find("queue_down"), std::string::npos) << answer.body;
+  EXPECT_NE(client.get("/v1/queues").body.find("\"ready\":false"), std::string::npos);
+  EXPECT_TRUE(daemon->process().has_printed("queue is not ready"));
+  start_broker();
+  const auto ready_by = Steady::now() + 90s;
+  while (client.get("/v1/queues").body.find("\"ready\":true") == std::string::npos) {
+    ASSERT_LT(Steady::now(), ready_by) << daemon->process().output();
+    std::this_thread::sleep_for(50ms);
   }
-  EXPECT_TRUE(wait_received(count));
-  for (const auto& runner : runners) runner->stop();
-  for (std::thread& thread : threads) thread.join();
-  check_received(received_);
-  std::ranges::sort(received_, {}, &Received::at);
-  // The middle: drainers join and leave at the ends.
-  const std::size_t from = count / 5;
-  const std::size_t to = count - count / 5;
-  const double seconds = static_cast<double>(received_[to].at - received_[from].at) / 1e9;
-  const double rate = static_cast<double>(to - from) / seconds;
-  std::cout << runners.size() << " drainers: " << rate << " a second\n";
-  EXPECT_LE(rate, 1.02 * 500);
-  if (is_long()) {
-    EXPECT_NEAR(rate, 500, 5);
+
+  Process drainer({test::sluice_binary(), "drain", "--config", file, "--queue", "orders", "--stdout"});
+  std::vector<std::string> waiting;
+  for (int i = 1; i < 400; ++i) {
+    answer = client.post("/v1/admit", request(i));
+    if (answer.status == 202)
+      waiting.push_back(answer.fields.at("location").substr(std::string("/v1/tickets/").size()));
+    // In mid-drain, with a request on its way.
+    if (i > 200 && drainer.output().find("{\"ticket\"") != std::string::npos) break;
+  }
+  ASSERT_FALSE(waiting.empty()) << answer.body;
+  client.send(test::post_request("/v1/admit", request(400)));
+  daemon->process().signal(SIGKILL);
+  ASSERT_TRUE(daemon->process().wait());
+  const auto end = Steady::now() + 120s;
+  const auto missing = [&] {
+    std::set<std::string> seen;
+    for (const Received& one : lines_of(drainer.output())) seen.insert(one.ticket);
+    return std::ranges::count_if(waiting, [&](const std::string& ticket) { return !seen.contains(ticket); });
+  };
+  while (missing() > 0 && Steady::now() < end) std::this_thread::sleep_for(100ms);
+  EXPECT_EQ(missing(), 0) << drainer.output();
+
+  daemon = std::make_unique<test::Daemon>(folder.path() / "p.yaml", std::vector<std::string>{"--config", file});
+  ASSERT_TRUE(daemon->ready()) << daemon->process().output();
+  test::HttpClient again(daemon->http());
+  std::string told;
+  while (Steady::now() < end) {
+    told = again.get("/v1/tickets/" + waiting.back()).body;
+    if (told.find("\"state\":\"done\"") != std::string::npos) break;
+    std::this_thread::sleep_for(50ms);
+  }
+  EXPECT_NE(told.find("\"state\":\"done\""), std::string::npos) << told;
+  drainer.signal(SIGTERM);
+  EXPECT_EQ(drainer.wait(), 0);
+  const std::vector<Received> lines = lines_of(drainer.output());
+  EXPECT_TRUE(std::ranges::is_sorted(lines, {}, &Received::number)) << "one key, so in order";
+}
+
+TEST_P(QueueTest, SeveralDrainersShareOneRate) {
+  open_desk();
+  for (const int drainers : is_long() ? std::vector<int>{2, 4, 8} : std::vector<int>{2}) {
+    // A minute's worth in the middle: drainers join and leave at the ends.
+    const std::size_t count = is_long() ? 40'000 : 1'000;
+    stored_.clear();
+    received_.clear();
+    admitted_ = 0;
+    admit(static_cast<int>(count), 64);
+    std::vector<std::unique_ptr<DrainRunner>> runners;
+    std::vector<std::thread> threads;
+    for (int i = 0; i < drainers; ++i) {
+      runners.push_back(std::make_unique<DrainRunner>(setup(*desk_->broker("orders"), desk_->tickets())));
+      threads.emplace_back([runner = runners.back().get()] { runner->run(); });
+    }
+    EXPECT_TRUE(wait_received(count));
+    for (const auto& runner : runners) runner->stop();
+    for (std::thread& thread : threads) thread.join();
+    check_received(received_);
+    std::ranges::sort(received_, {}, &Received::at);
+    const std::size_t from = count / 8;
+    const std::size_t to = count - count / 8;
+    const double seconds = static_cast<double>(received_[to].at - received_[from].at) / 1e9;
+    const double rate = static_cast<double>(to - from) / seconds;
+    std::cout << runners.size() << " drainers: " << rate << " a second over " << seconds << " s\n";
+    EXPECT_LE(rate, 1.02 * 500);
+    if (is_long()) {
+      EXPECT_NEAR(rate, 500, 5);
+    }
   }
 }
 

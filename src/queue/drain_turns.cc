@@ -103,7 +103,7 @@ void DrainTurns::release(DrainItem& item) {
 
 /// What is staged of a busy group is enough for its next turns.
 bool DrainTurns::wants_stage(const DrainGroup& group) {
-  return !group.waiting.empty() && !(group.is_busy && group.ready.size() >= kStagedWhileBusy);
+  return !group.waiting.empty() && (!group.is_busy || group.ready.size() < kStagedWhileBusy);
 }
 
 void DrainTurns::list_waiting(DrainGroup& group) {

@@ -59,13 +59,15 @@ SetOptions RedisTopology::servers(std::string_view title) {
 }
 
 store::redis::RedisOptions RedisTopology::at(const std::string& url) const {
-  store::redis::RedisOptions options{.url = url, .timeout = kTimeout, .failures = 3, .probe_interval = 200ms};
+  store::redis::RedisOptions options{.url = url, .timeout = timeout_, .failures = 3, .probe_interval = 200ms};
   if (secured_ != nullptr) options.access = secured_->access();
   return options;
 }
 
-void RedisTopology::open(const std::string& url, std::size_t keys) {
-  load_ = std::make_unique<Load>(Load::Options{.redis = at(url), .numbers = bucket_, .keys = keys});
+void RedisTopology::open(const std::string& url, std::size_t keys, std::size_t callers,
+                         std::chrono::microseconds pause) {
+  load_ = std::make_unique<Load>(
+      Load::Options{.redis = at(url), .numbers = bucket_, .callers = callers, .keys = keys, .pause = pause});
   load_->start();
   ASSERT_TRUE(load_->hear(500));
 }
@@ -76,7 +78,7 @@ void RedisTopology::expect_bound(std::uint64_t switches) {
   const auto report = load_->check({.restarts = switches});
   EXPECT_EQ(report.keys_over, 0U) << report.worst.name << ": " << report.worst.admitted << " admitted, bound "
                                   << report.worst.bound;
-  EXPECT_LT(load_->longest_wait(), 20 * kTimeout);
+  EXPECT_LT(load_->longest_wait(), 20 * timeout_);
 }
 
 }  // namespace sluice::testing

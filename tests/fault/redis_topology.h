@@ -34,8 +34,6 @@ void await_replica(RedisServer& server);
 /// Valkey.
 class RedisTopology : public ::testing::Test {
  protected:
-  static constexpr std::chrono::milliseconds kTimeout{100};
-
   static void SetUpTestSuite();
 
   /// From here on servers and callers have TLS and the least rights.
@@ -45,13 +43,15 @@ class RedisTopology : public ::testing::Test {
   /// How a store reaches them.
   [[nodiscard]] store::redis::RedisOptions at(const std::string& url) const;
 
-  /// Callers, of whom each key is asked for more than it has.
-  void open(const std::string& url, std::size_t keys = 4);
+  /// Callers, by whom each key is asked for more than it has.
+  void open(const std::string& url, std::size_t keys = 4, std::size_t callers = 8,
+            std::chrono::microseconds pause = std::chrono::milliseconds(1));
   /// What a switch has made the servers forget may be had once more: told, and at most a burst a key.
   void expect_bound(std::uint64_t switches);
   [[nodiscard]] Load& load() { return *load_; }
 
-  const Limit bucket_{.algorithm = Algorithm::token_bucket, .rate = 50, .period = std::chrono::seconds(1), .burst = 20};
+  std::chrono::milliseconds timeout_{100};
+  Limit bucket_{.algorithm = Algorithm::token_bucket, .rate = 50, .period = std::chrono::seconds(1), .burst = 20};
 
  private:
   bool is_secure_ = false;

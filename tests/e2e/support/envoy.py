@@ -1,5 +1,6 @@
 """Envoy with the example's configuration, on ports of its own."""
 
+import json
 import os
 import re
 import shutil
@@ -22,6 +23,14 @@ def find_binary():
     return str(packaged[0]) if packaged else shutil.which("envoy")
 
 
+def is_live(admin):
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{admin}/ready", timeout=2) as answer:
+            return answer.read().strip() == b"LIVE"
+    except OSError:
+        return False
+
+
 class Envoy(Program):
     """The example's envoy.yaml with its ports replaced, and any more `changes` (text → text, each must be found)."""
 
@@ -41,17 +50,10 @@ class Envoy(Program):
             self.start(
                 [find_binary(), "-c", config, "--concurrency", "1", "--use-dynamic-base-id", "--log-level", "warn"]
             )
-            self.wait_for(self._is_live, "LIVE")
+            self.wait_for(lambda: is_live(self.admin), "LIVE")
         except BaseException:
             self.stop()
             raise
-
-    def _is_live(self):
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.admin}/ready", timeout=2) as answer:
-                return answer.read().strip() == b"LIVE"
-        except OSError:
-            return False
 
     def url(self, path):
         return f"http://127.0.0.1:{self.port}{path}"
@@ -61,3 +63,55 @@ class Envoy(Program):
             lines = answer.read().decode().splitlines()
         values = dict(line.rsplit(": ", 1) for line in lines)
         return int(values[name])
+
+
+class RedisProxy(Program):
+    """Envoy as a proxy before several Redis servers, with keys of one hash tag at one of them."""
+
+    def __init__(self, servers):
+        super().__init__("redis-proxy")
+        self.port, self.admin = free_port(), free_port()
+
+        def address(port):
+            return {"socket_address": {"address": "127.0.0.1", "port_value": port}}
+
+        proxy = {
+            "@type": "type.googleapis.com/envoy.extensions.filters.network.redis_proxy.v3.RedisProxy",
+            "stat_prefix": "limits",
+            "settings": {"op_timeout": "20s", "enable_hashtagging": True},
+            "prefix_routes": {"catch_all_route": {"cluster": "limits"}},
+        }
+        endpoints = [{"endpoint": {"address": address(server.port)}} for server in servers]
+        config = {
+            "admin": {"address": address(self.admin)},
+            "static_resources": {
+                "listeners": [
+                    {
+                        "address": address(self.port),
+                        "filter_chains": [
+                            {"filters": [{"name": "envoy.filters.network.redis_proxy", "typed_config": proxy}]}
+                        ],
+                    }
+                ],
+                "clusters": [
+                    {
+                        "name": "limits",
+                        "type": "STATIC",
+                        "lb_policy": "MAGLEV",
+                        "load_assignment": {"cluster_name": "limits", "endpoints": [{"lb_endpoints": endpoints}]},
+                    }
+                ],
+            },
+        }
+        path = os.path.join(self.folder, "envoy.json")
+        Path(path).write_text(json.dumps(config), encoding="utf-8")
+        try:
+            self.start([find_binary(), "-c", path, "--concurrency", "1", "--use-dynamic-base-id", "--log-level", "warn"])
+            self.wait_for(lambda: is_live(self.admin), "LIVE")
+        except BaseException:
+            self.stop()
+            raise
+
+    @property
+    def url(self):
+        return f"redis://127.0.0.1:{self.port}"

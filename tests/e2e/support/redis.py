@@ -44,6 +44,12 @@ class Redis(Program):
             s.sendall(line.encode() + b"\r\n")
             return s.recv(65536)
 
+    def ask_all(self, lines):
+        """Sends inline commands that answer an integer each; answers these."""
+        with socket.create_connection(("127.0.0.1", self.port), 20) as s, s.makefile("rb") as replies:
+            s.sendall("".join(line + "\r\n" for line in lines).encode())
+            return [int(replies.readline().removeprefix(b":")) for _ in lines]
+
     @property
     def url(self):
         return f"redis://127.0.0.1:{self.port}"

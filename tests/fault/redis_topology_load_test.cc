@@ -135,6 +135,7 @@ TEST_F(RedisTopologyLoad, SentinelGracefulFailover) {
 
 TEST_F(RedisTopologyLoad, ClusterIsReshardedWhileAMasterIsKilled) {
   constexpr std::size_t keys = 60;
+  bucket_.rate = 20;  // less than each key is asked for
   const std::uint16_t slots = is_long() ? 4'096 : 300;
   ClusterSet cluster(servers(kClusterNodes));
   open_many(cluster.url(), keys);

@@ -43,6 +43,8 @@ class RedisWaitReplicas : public RedisTopology {
     }));
     master.command({"DEL", "confirmed"});
     const auto patient = open_at(master.url(), 20s);
+    // It stays for as long as the test may take.
+    bucket_.period = 24h;
     store::CountedLimit limit{.numbers = bucket_, .identity = "d/b;tb", .id = 1};
     HeldCheck check({{.limit = &limit, .key = "a", .cost = 5}});
     ask(io_, *patient, check);
@@ -52,11 +54,15 @@ class RedisWaitReplicas : public RedisTopology {
     EXPECT_EQ(metrics_.value(metrics::Counter::store_unconfirmed), 0U);
     // Too late is told by a counter; the charge stands, and is made once.
     replica.pause();
-    const auto hasty = open_at(master.url(), 100ms);
+    const auto hasty = open_at(master.url(), 1'500ms);
+    ASSERT_TRUE(run_until(io_, [&] { return hasty->ready(); }));
+    const auto asked = std::chrono::steady_clock::now();
     ask(io_, *hasty, check);
     EXPECT_EQ(check.failure, store::Failure::none);
     EXPECT_TRUE(check.admitted);
     EXPECT_EQ(metrics_.value(metrics::Counter::store_unconfirmed), 1U);
+    EXPECT_EQ(metrics_.value(metrics::Counter::store_failures), 0U);
+    EXPECT_GE(std::chrono::steady_clock::now() - asked, 1'400ms);  // not given up as a connection that is stuck
     replica.resume();
     ask(io_, *patient, check);
     EXPECT_EQ(check.failure, store::Failure::none);

@@ -275,7 +275,11 @@ void Client::send_probe() {
 // -- time -------------------------------------------------------------------------------------------------------------
 
 std::int64_t Client::stuck_at() const {
-  return link_ == Link::ready && connection_.is_waiting() ? progress_at_ + kPatience : kNoWakeup;
+  if (link_ != Link::ready || !connection_.is_waiting()) return kNoWakeup;
+  // While it waits for replicas, as long as it was told to, it answers nothing.
+  const std::chrono::nanoseconds replicas =
+      unconfirmed_.empty() ? std::chrono::nanoseconds(0) : options_.replica_patience;
+  return progress_at_ + kPatience + replicas.count();
 }
 
 std::int64_t Client::next_wakeup() const {

@@ -130,7 +130,7 @@ TEST_F(RedisTopologyLoad, SentinelGracefulFailover) {
   await_replica(old_master);
   report(meter, begun, ordered, switched);
   expect_untouched_replicas(set);
-  expect_bound(1);
+  expect_bound(2);
 }
 
 TEST_F(RedisTopologyLoad, ClusterIsReshardedWhileAMasterIsKilled) {

@@ -27,7 +27,8 @@ class RedisSentinel : public RedisTopology {
     await_replica(old_master);
     ASSERT_TRUE(load().hear(1'000));
     expect_untouched_replicas(set);
-    expect_bound(1);
+    // What is forgotten, and what both masters admit while not all callers have switched: less than a burst each.
+    expect_bound(2);
   }
 };
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/utf8.h"
+
 namespace sluice::http {
 namespace {
 
@@ -207,7 +209,7 @@ bool JsonReader::read_string(std::string_view& value) {
       ++position_;
       continue;
     }
-    const std::size_t length = utf8_length();
+    const std::size_t length = utf8_length(text_.substr(position_));
     if (length == 0) return fail_here("UTF-8");
     position_ += length;
   }
@@ -229,7 +231,7 @@ bool JsonReader::read_escapes(std::size_t begin, std::string_view& value) {
     }
     if (static_cast<unsigned char>(c) < 0x20) return fail_here("an escape for a control character");
     if (c != '\\') {
-      const std::size_t length = utf8_length();
+      const std::size_t length = utf8_length(text_.substr(position_));
       if (length == 0) return fail_here("UTF-8");
       arena_.append(text_.substr(position_, length));
       position_ += length;
@@ -286,29 +288,6 @@ bool JsonReader::read_hex4(std::uint32_t& unit) {
   return true;
 }
 
-std::size_t JsonReader::utf8_length() const {
-  const std::string_view rest = text_.substr(position_);
-  const auto byte = [&rest](std::size_t i) { return static_cast<unsigned char>(rest[i]); };
-  const unsigned char lead = byte(0);
-  if (lead < 0x80) return 1;
-  std::size_t length = 0;
-  if (lead >= 0xC2 && lead < 0xE0) {
-    length = 2;
-  } else if (lead >= 0xE0 && lead < 0xF0) {
-    length = 3;
-  } else if (lead >= 0xF0 && lead < 0xF5) {
-    length = 4;
-  }
-  if (length == 0 || rest.size() < length) return 0;
-  if (!std::all_of(rest.begin() + 1, rest.begin() + static_cast<std::ptrdiff_t>(length), is_continuation)) return 0;
-  // Overlong forms, surrogates, and what lies beyond U+10FFFF.
-  if (lead == 0xE0 && byte(1) < 0xA0) return 0;
-  if (lead == 0xED && byte(1) >= 0xA0) return 0;
-  if (lead == 0xF0 && byte(1) < 0x90) return 0;
-  if (lead == 0xF4 && byte(1) >= 0x90) return 0;
-  return length;
-}
-
 bool JsonReader::read_number(std::string_view& token) {
   if (peek() != JsonType::number) return fail_here("a number");
   const std::size_t length = json_number_length(text_.substr(position_));
@@ -335,10 +314,57 @@ bool JsonReader::read_null() {
   return read_word("null");
 }
 
+bool JsonReader::read_scalar(JsonType type) {
+  std::string_view ignored;
+  bool truth = false;
+  switch (type) {
+    case JsonType::string:
+      return read_string(ignored);
+    case JsonType::number:
+      return read_number(ignored);
+    case JsonType::boolean:
+      return read_bool(truth);
+    case JsonType::null:
+      return read_null();
+    case JsonType::object:
+    case JsonType::array:
+    case JsonType::none:
+      break;
+  }
+  return false;
+}
+
+bool JsonReader::skip_value() {
+  std::string open;  // the brackets around the place
+  do {
+    const JsonType type = peek();
+    if (type == JsonType::object || type == JsonType::array) {
+      open += type == JsonType::object ? '{' : '[';
+      if (!(type == JsonType::object ? begin_object() : begin_array())) return false;
+    } else if (!read_scalar(type)) {
+      return false;
+    }
+    // On to the next value, out of all that ends here.
+    std::string_view name;
+    while (!open.empty() && !(open.back() == '{' ? next_member(name) : next_element())) {
+      if (failed_) return false;
+      open.pop_back();
+    }
+  } while (!open.empty());
+  return true;
+}
+
 bool JsonReader::finish() {
   if (failed_) return false;
   skip_space();
   return position_ == text_.size() || fail_here("nothing more after the value");
+}
+
+std::optional<std::string> json_fault(std::string_view text) {
+  std::string arena;
+  JsonReader reader(text, arena);
+  if (reader.skip_value() && reader.finish()) return std::nullopt;
+  return reader.place() + ": " + reader.fault();
 }
 
 std::string JsonReader::place() const {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -40,6 +41,8 @@ class JsonReader {
   [[nodiscard]] bool read_number(std::string_view& token);
   [[nodiscard]] bool read_bool(bool& value);
   [[nodiscard]] bool read_null();
+  /// Any one value, with all that is in it. Nothing recurses: a level takes one byte.
+  [[nodiscard]] bool skip_value();
   /// Nothing but white space may be left.
   [[nodiscard]] bool finish();
 
@@ -55,11 +58,10 @@ class JsonReader {
   bool fail(std::string what);
   bool fail_here(std::string_view expected);
   bool read_word(std::string_view word);
+  bool read_scalar(JsonType type);
   bool read_escapes(std::size_t begin, std::string_view& value);
   bool decode_unicode();
   bool read_hex4(std::uint32_t& unit);
-  /// Length of the valid UTF-8 sequence at the position; 0: invalid.
-  [[nodiscard]] std::size_t utf8_length() const;
 
   std::string_view text_;
   std::string& arena_;
@@ -69,5 +71,8 @@ class JsonReader {
   bool failed_ = false;
   std::string fault_;
 };
+
+/// Is the whole text one JSON value? If not: the place and what is wrong there.
+[[nodiscard]] std::optional<std::string> json_fault(std::string_view text);
 
 }  // namespace sluice::http

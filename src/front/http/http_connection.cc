@@ -10,6 +10,7 @@
 #include "front/http/denial_body.h"
 #include "front/http/error_json.h"
 #include "front/http/json_codec.h"
+#include "front/http/json_reader.h"
 #include "front/http/verb_codec.h"
 
 namespace sluice::http {
@@ -202,8 +203,11 @@ void HttpConnection::serve_decision(Time now) {
   DecodeFault fault;
   if (decode(fault)) {
     decide(now);
+  } else if (const auto no_json = json_fault(reader_.body())) {
+    // What is no JSON may look like a wrong request at its beginning.
+    reply_error(400, "invalid_json", *no_json, now);
   } else {
-    reply_error(400, fault.code, fault.message, now);
+    reply_error(400, "invalid_request", fault.message, now);
   }
 }
 
@@ -305,7 +309,7 @@ void HttpConnection::reply_unauthorized(const request::Mapper& mapper, Time now)
   environment_.metrics.add(metrics::Counter::http_errors);
   std::string& body = environment_.scratch.body;
   body.clear();
-  encode_error("unauthorized", mapper.refusal(), body);
+  encode_error(ErrorCode("unauthorized").text(), mapper.refusal(), body);
   body += '\n';
   const std::array<front::Header, 1> fields{{{"WWW-Authenticate", std::string(mapper.challenge())}}};
   reply({.status = 401, .content_type = kJson, .allow = {}, .no_store = true}, now,
@@ -504,7 +508,7 @@ void HttpConnection::answer_peek(Time now) {
       encode_check(answer, body);
     } else {
       failed = true;
-      encode_error("store_unavailable", store::to_text(answer.failure), body);
+      encode_error(ErrorCode("store_unavailable").text(), store::to_text(answer.failure), body);
     }
   }
   reply_items(failed, now);
@@ -599,12 +603,12 @@ void HttpConnection::reply(const Reply& reply, Time now, std::span<const front::
   }
 }
 
-void HttpConnection::reply_error(unsigned status, std::string_view code, std::string_view message, Time now,
+void HttpConnection::reply_error(unsigned status, ErrorCode code, std::string_view message, Time now,
                                  std::string_view allow) {
   environment_.metrics.add(metrics::Counter::http_errors);
   std::string& body = environment_.scratch.body;
   body.clear();
-  encode_error(code, message, body);
+  encode_error(code.text(), message, body);
   body += '\n';
   reply({.status = status, .content_type = kJson, .allow = allow, .no_store = false}, now);
 }

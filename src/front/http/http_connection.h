@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "front/headers.h"
+#include "front/http/error_code.h"
 #include "front/http/forward_auth.h"
 #include "front/http/http_context.h"
 #include "front/http/mappers.h"
@@ -183,8 +184,7 @@ class HttpConnection final : private limiter::Call::Owner, private limiter::Verb
 
   /// Sends scratch.body as the answer to the present request.
   void reply(const Reply& reply, Time now, std::span<const front::Header> fields = {});
-  void reply_error(unsigned status, std::string_view code, std::string_view message, Time now,
-                   std::string_view allow = {});
+  void reply_error(unsigned status, ErrorCode code, std::string_view message, Time now, std::string_view allow = {});
   /// Notes when output begins to wait for the peer.
   void append_output(std::string_view bytes, Time now);
   void close(bool lingering);

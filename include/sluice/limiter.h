@@ -20,20 +20,77 @@ namespace limiter {
 class Access;
 }  // namespace limiter
 
-/// How a Limiter is made. What is said of the daemon's settings of the same names (docs/configuration.md) holds here.
-struct LimiterOptions {
+/// Files for TLS to Redis, all PEM, read again when they have changed. A value; only for URLs that ask for TLS
+/// (rediss://…).
+struct RedisTls {
   // NOLINTBEGIN(readability-redundant-member-init): without it, gcc warns of designated initializers that leave it out
+  std::string ca{};           ///< certificates of the authorities to trust; empty: those of the system
+  std::string cert{};         ///< certificate that is shown to the server, with its chain; empty: none
+  std::string key{};          ///< key of that certificate; both or neither
+  std::string server_name{};  ///< what the server's certificate must name; empty: the host that is connected to
+  // NOLINTEND(readability-redundant-member-init)
+  bool verify = true;  ///< false: any certificate will do, so anybody may pose as the server
+};
+
+/// How the sentinels themselves are got into; without it they are asked without a password. A value; only where the URL
+/// names sentinels.
+struct RedisSentinel {
+  /// Do sentinels speak TLS?
+  enum class OverTls : std::uint8_t {
+    same,  ///< as the data servers
+    on,    ///< always
+    off    ///< never
+  };
+  // NOLINTBEGIN(readability-redundant-member-init): as above
+  std::string username{};       ///< empty: the default user; else there must be a password
+  std::string password{};       ///< empty: none
+  std::string password_file{};  ///< in the place of a password; as LimiterOptions::redis_password_file
+  // NOLINTEND(readability-redundant-member-init)
+  OverTls over_tls = OverTls::same;  ///< whether they speak TLS
+  // NOLINTNEXTLINE(readability-redundant-member-init): as above
+  RedisTls tls{};  ///< nothing set in it: that of the data servers
+};
+
+/// Which text of the script is sent; both decide the same.
+enum class RedisScriptStyle : std::uint8_t {
+  fast,    ///< the usual one
+  literal  ///< for a hosted Redis that checks scripts by their text; at most 64 limits a request
+};
+
+/// How a Limiter is made. What is said of the daemon's settings of the same names (docs/configuration.md,
+/// store.redis.…) holds here. A value.
+struct LimiterOptions {
+  // NOLINTBEGIN(readability-redundant-member-init): as above
   std::vector<std::string> policy_paths{};    ///< files and directories
   std::string policy_text{};                  ///< a policy file's text, in place of them
   std::uint64_t memory_max_keys = 1'000'000;  ///< most keys held in this process
-  std::string redis_url{};                    ///< redis://… or unix://…; empty: the counters are in this process
+  /// One server, the sentinels of a master, or nodes of a cluster; empty: the counters are in this process.
+  ///   redis://[[user]:password@]host[:port][/database]       rediss:// over TLS
+  ///   unix://[[user]:password@]/path[?db=N]                  its socket
+  ///   redis-sentinel://host[:port],…/master[/database]       rediss-sentinel:// over TLS
+  ///   redis+cluster://host[:port],…                          rediss+cluster:// over TLS
+  std::string redis_url{};
+  std::string redis_master{};         ///< name of a master: the addresses of a redis:// URL are sentinels
+  std::string redis_username{};       ///< in the place of that in the URL; needs a password
+  std::string redis_password{};       ///< in the place of that in the URL
+  std::string redis_password_file{};  ///< file whose first line is the password, read again when it has changed
+  RedisTls redis_tls{};               ///< to the data servers
+  RedisSentinel redis_sentinel{};     ///< to the sentinels
   // NOLINTEND(readability-redundant-member-init)
+  /// A cluster: so many hash tags for all keys, so that more share a call; 0: each first value is one. All that share
+  /// the counters must have the same, at most 1 000 000.
+  std::uint32_t redis_cluster_groups = 0;
+  bool redis_proxy = false;          ///< the URL is that of a proxy before several servers (twemproxy, Envoy)
+  unsigned redis_wait_replicas = 0;  ///< how many replicas must have a charge before it is answered; 0: none
+  /// From 1 ms: how long that is waited for; then it is answered all the same.
+  std::chrono::nanoseconds redis_wait_timeout = std::chrono::milliseconds(10);
   std::string redis_prefix = "sluice:";                                            ///< of every key in Redis
-  std::chrono::nanoseconds redis_timeout = std::chrono::milliseconds(20);          ///< from 1 ms
+  std::chrono::nanoseconds redis_timeout = std::chrono::milliseconds(20);          ///< from 1 ms: of a decision
   unsigned redis_failures = 5;                                                     ///< from 1
   std::chrono::nanoseconds redis_probe_interval = std::chrono::milliseconds(500);  ///< from 1 ms
   std::chrono::nanoseconds redis_connection_max_age = std::chrono::hours(1);       ///< 0: no limit
   std::chrono::nanoseconds redis_denial_cache_max = std::chrono::seconds(1);       ///< 0: no denial is remembered
+  RedisScriptStyle redis_script_style = RedisScriptStyle::fast;                    ///< which text of the script
 };
 
 /// What is asked: a domain of the policy and the descriptors of one request, which is charged all or nothing.

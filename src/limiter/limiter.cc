@@ -16,6 +16,7 @@
 
 #include "limiter/backend.h"
 #include "limiter/call.h"
+#include "limiter/redis_options.h"
 #include "limiter/verb_call.h"
 #include "limiter/wait_for.h"
 #include "metrics/metrics.h"
@@ -156,14 +157,7 @@ class Limiter::Impl final : public limiter::Backend, public std::enable_shared_f
       : options_(options), memory_(options.memory_max_keys), reader_(policies_) {
     if (const std::string problems = load(); !problems.empty()) throw std::invalid_argument(problems);
     if (options.redis_url.empty()) return;
-    store::redis::RedisOptions redis;
-    redis.url = options.redis_url;
-    redis.prefix = options.redis_prefix;
-    redis.timeout = options.redis_timeout;
-    redis.failures = options.redis_failures;
-    redis.probe_interval = options.redis_probe_interval;
-    redis.connection_max_age = options.redis_connection_max_age;
-    auto created = store::redis::RedisStore::create(io_, redis, metrics_);
+    auto created = store::redis::RedisStore::create(io_, limiter::redis_options(options), metrics_);
     if (!created) throw std::invalid_argument(created.error().message);
     std::unique_ptr<store::Store> primary = *std::move(created);
     if (options.redis_denial_cache_max.count() > 0) {

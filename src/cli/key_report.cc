@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "base/duration.h"
+#include "base/utf8.h"
+#include "cli/printable.h"
 #include "front/http/answer_json.h"
 #include "front/http/json_text.h"
 #include "sluice/clock.h"
@@ -36,23 +38,6 @@ constexpr std::array<std::pair<char, Algorithm>, 6> kKinds{{{'t', Algorithm::tok
                                                             {'s', Algorithm::sliding_window},
                                                             {'g', Algorithm::sliding_log},
                                                             {'c', Algorithm::concurrency}}};
-
-/// The parts of "<prefix>{first}identity|rest", or nothing: it is not of this shape.
-struct KeyParts {
-  std::string identity;
-  std::string key;  ///< first|rest
-};
-std::optional<KeyParts> parts_of(std::string_view name, std::string_view prefix) {
-  if (!name.starts_with(prefix) || !name.substr(prefix.size()).starts_with('{')) return std::nullopt;
-  name.remove_prefix(prefix.size() + 1);
-  const std::size_t brace = name.find('}');
-  if (brace == std::string_view::npos) return std::nullopt;
-  const std::string_view rest = name.substr(brace + 1);
-  const std::size_t bar = std::min(rest.find('|'), rest.size());
-  if (bar == 0) return std::nullopt;
-  return KeyParts{.identity = std::string(rest.substr(0, bar)),
-                  .key = std::string(name.substr(0, brace)) + std::string(rest.substr(bar))};
-}
 
 /// The numbers that a value says of itself, the others at their greatest; nothing for a calendar. See docs/redis.md.
 std::optional<Limit> numbers_of(Algorithm algorithm, std::string_view value, bool& knows_rate) {
@@ -148,28 +133,42 @@ std::string words_of(const Limit& limit, bool knows_rate) {
   return text;
 }
 
+std::string hex_of(std::string_view bytes) {
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::string hex;
+  for (const char c : bytes) {
+    hex += digits[static_cast<unsigned char>(c) >> 4U];
+    hex += digits[static_cast<unsigned char>(c) & 15U];
+  }
+  return hex;
+}
+
 std::optional<Error> error_of(const Result<Reply>& answer) {
   return answer ? std::nullopt : std::optional(answer.error());
 }
 
 }  // namespace
 
-KeyReader::KeyReader(RedisConnection& connection, std::string prefix, const policy::Policy* policy)
-    : connection_(connection), prefix_(std::move(prefix)) {
+KeyReader::KeyReader(RedisServers& servers, std::string prefix, const policy::Policy* policy)
+    : servers_(servers), prefix_(std::move(prefix)), naming_(prefix_, servers.groups()) {
   if (policy == nullptr) return;
   for (const policy::Rule* rule : policy->rules()) rules_.emplace(rule->counted.identity, rule);
 }
 
 std::string KeyReader::key_of(const store::CountedLimit& limit, std::string_view key) const {
   std::string name;
-  store::redis::append_redis_key(name, std::string_view(prefix_), limit.identity, key);
+  store::redis::append_redis_key(name, naming_, limit.identity, key);
   return name;
+}
+
+std::string KeyReader::shape() const {
+  return prefix_ + (naming_.groups == 0 ? "{first value}limit" : "{group}first value}limit");
 }
 
 Result<KeyReport> KeyReader::read(const std::string& key) {
   KeyReport report;
   report.key = key;
-  const auto parts = parts_of(key, prefix_);
+  const auto parts = KeyName::parse(key, naming_);
   if (parts) {
     report.identity = parts->identity;
     if (const auto rule = rules_.find(parts->identity); rule != rules_.end()) {
@@ -178,18 +177,18 @@ Result<KeyReport> KeyReader::read(const std::string& key) {
       report.knows_rate = true;
     }
   }
-  const auto type = connection_.command({"TYPE", key});
+  const auto type = servers_.ask(key, {"TYPE", key});
   if (!type) return type.error();
   report.type = text_of(**type);
   report.found = report.type != "none";
   if (report.found) {
-    const auto ttl = connection_.command({"PTTL", key});
+    const auto ttl = servers_.ask(key, {"PTTL", key});
     if (!ttl) return ttl.error();
     if ((*ttl)->integer >= 0) report.ttl = std::chrono::milliseconds((*ttl)->integer);
     if ((*ttl)->integer == -1) report.problem = "it never expires";
   }
   if (!parts) {
-    report.problem = "the name is not one of Sluice's: " + prefix_ + "{first value}limit";
+    report.problem = "the name is not one of Sluice's: " + shape();
     return report;
   }
   if (report.found) {
@@ -207,8 +206,8 @@ std::optional<Error> KeyReader::read_value(KeyReport& report) {
     report.problem = "a " + report.type + " is no state of a limit";
     return std::nullopt;
   }
-  const auto answer = is_string ? connection_.command({"GETRANGE", report.key, "0", "63"})
-                                : connection_.command({"ZRANGE", report.key, "0", "0"});
+  const auto answer = is_string ? servers_.ask(report.key, {"GETRANGE", report.key, "0", "63"})
+                                : servers_.ask(report.key, {"ZRANGE", report.key, "0", "0"});
   if (auto problem = error_of(answer)) return problem;
   const redisReply& reply = **answer;
   const redisReply* head = is_string ? &reply : (reply.elements > 0 ? reply.element[0] : nullptr);
@@ -232,13 +231,13 @@ std::optional<Error> KeyReader::read_value(KeyReport& report) {
   }
   auto at = changed_at(kind->second, value);
   if (kind->second == Algorithm::sliding_log) {
-    const auto newest = connection_.command({"ZRANGE", report.key, "-1", "-1"});
+    const auto newest = servers_.ask(report.key, {"ZRANGE", report.key, "-1", "-1"});
     if (auto problem = error_of(newest)) return problem;
     if ((*newest)->elements == 1 && (*newest)->element[0]->len == 21) {
       at = std::max(at.value_or(0), Unpacker(text_of(*(*newest)->element[0])).take_signed<7>());
     }
   }
-  const auto time = connection_.command({"TIME"});
+  const auto time = servers_.ask(report.key, {"TIME"});
   if (auto problem = error_of(time)) return problem;
   if (at && (*time)->elements == 2) {
     const std::int64_t now = std::atoll((*time)->element[0]->str) * 1'000'000 + std::atoll((*time)->element[1]->str);
@@ -249,7 +248,7 @@ std::optional<Error> KeyReader::read_value(KeyReport& report) {
 
 /// By the script that decides: it looks, and writes nothing.
 std::optional<Error> KeyReader::ask_script(KeyReport& report) {
-  const auto parts = parts_of(report.key, prefix_);
+  const auto parts = KeyName::parse(report.key, naming_);
   auto compiled = store::redis::RedisLimit::compile(*report.numbers);
   if (!compiled) {
     report.problem = compiled.error().message;
@@ -264,14 +263,14 @@ std::optional<Error> KeyReader::ask_script(KeyReport& report) {
   check.verb = &peek;
   store::redis::Batch batch;
   const std::array<std::shared_ptr<const store::redis::RedisLimit>, 1> limits{*std::move(compiled)};
-  if (!batch.add(check, limits, std::string_view(prefix_), SystemClock().now(), 0)) return Error{"no room for one key"};
+  if (!batch.add(check, limits, naming_, SystemClock().now(), 0)) return Error{"no room for one key"};
   batch.prepare();
   std::string command;
   store::redis::append_command(command, 2 + store::redis::words_of_call(batch));
   store::redis::append_bulk(command, "EVAL");
   store::redis::append_bulk(command, store::redis::check_script().text);
   store::redis::append_call(command, batch);
-  const auto answer = connection_.raw(command);
+  const auto answer = servers_.ask_raw(report.key, command);
   if (auto problem = error_of(answer)) return problem;
   store::Failure failure = store::redis::AnswerReader().read(**answer, batch);
   if (failure == store::Failure::none) failure = batch.requests()[0].failure;
@@ -285,9 +284,9 @@ std::optional<Error> KeyReader::ask_script(KeyReport& report) {
 }
 
 std::string to_words(const KeyReport& report) {
-  std::string text = report.key + '\n';
+  std::string text = printable(report.key) + '\n';
   const auto line = [&text](std::string_view name, std::string_view value) {
-    text.append("  ").append(name).append(": ").append(value).append("\n");
+    text.append("  ").append(name).append(": ").append(printable(value)).append("\n");
   };
   if (!report.limit_name.empty()) line("limit", report.limit_name);
   if (report.numbers) line("algorithm", words_of(*report.numbers, report.knows_rate));
@@ -307,13 +306,17 @@ std::string to_words(const KeyReport& report) {
 }
 
 std::string to_json(const KeyReport& report) {
-  std::string out = R"({"key":)";
-  http::append_json_string(out, report.key);
+  std::string out = R"({"key":)" + json_text(report.key);
+  if (!is_utf8(report.key)) {
+    // So that nothing of the name is lost.
+    http::append_name(out, "key_hex");
+    out += '"' + hex_of(report.key) + '"';
+  }
   http::append_name(out, "found");
   out += report.found ? "true" : "false";
   const auto text = [&out](std::string_view name, std::string_view value) {
     http::append_name(out, name);
-    http::append_json_string(out, value);
+    out += json_text(value);
   };
   if (report.found) text("type", report.type);
   if (!report.problem.empty()) text("problem", report.problem);

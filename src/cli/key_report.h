@@ -9,10 +9,12 @@
 #include <string_view>
 
 #include "base/result.h"
-#include "cli/redis_connection.h"
+#include "cli/key_name.h"
+#include "cli/redis_servers.h"
 #include "policy/policy.h"
 #include "sluice/decision.h"
 #include "sluice/limit.h"
+#include "store/redis/key.h"
 
 namespace sluice::cli {
 
@@ -37,10 +39,14 @@ struct KeyReport {
 class KeyReader {
  public:
   /// `policy` may be null: then only what the values themselves tell is known. All must outlive this.
-  KeyReader(RedisConnection& connection, std::string prefix, const policy::Policy* policy);
+  KeyReader(RedisServers& servers, std::string prefix, const policy::Policy* policy);
 
   /// An error is one of the server or of the connection; a key that cannot be understood is told in its report.
   [[nodiscard]] Result<KeyReport> read(const std::string& key);
+  /// Is it the name of a counter, with the prefix and groups of the settings?
+  [[nodiscard]] bool is_counter(std::string_view key) const { return KeyName::parse(key, naming_).has_value(); }
+  /// What names of counters look like, for messages.
+  [[nodiscard]] std::string shape() const;
   /// The key of a limit: of the rule that it is made for.
   [[nodiscard]] std::string key_of(const store::CountedLimit& limit, std::string_view key) const;
 
@@ -48,8 +54,9 @@ class KeyReader {
   [[nodiscard]] std::optional<Error> read_value(KeyReport& report);
   [[nodiscard]] std::optional<Error> ask_script(KeyReport& report);
 
-  RedisConnection& connection_;
+  RedisServers& servers_;
   const std::string prefix_;
+  const store::redis::KeyNaming naming_;
   std::map<std::string, const policy::Rule*, std::less<>> rules_;  ///< by identity
 };
 

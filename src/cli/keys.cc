@@ -7,22 +7,25 @@
 #include <memory>
 #include <optional>
 #include <ostream>
-#include <set>
+#include <span>
 #include <utility>
 
 #include "base/result.h"
 #include "cli/descriptor_text.h"
 #include "cli/key_report.h"
-#include "cli/redis_connection.h"
+#include "cli/printable.h"
+#include "cli/progress_line.h"
+#include "cli/redis_servers.h"
+#include "config/redis_options.h"
 #include "limiter/charge_list.h"
 #include "policy/policy.h"
-#include "store/redis/reply_reader.h"
 
 namespace sluice::cli {
 namespace {
 
 // A person waits; what the daemon's store.redis.timeout is for does not count here.
 constexpr std::chrono::milliseconds kPatience{5'000};
+constexpr std::size_t kMostShown = 20;
 
 Result<std::shared_ptr<const policy::Policy>> load_policy(const config::Settings& settings, std::ostream& err) {
   if (settings.policy.empty()) return std::shared_ptr<const policy::Policy>();
@@ -54,26 +57,27 @@ Result<std::vector<std::string>> keys_of_descriptors(const KeysOptions& options,
   return names;
 }
 
-/// All keys that match, or an error when there are more than `most`.
-Result<std::vector<std::string>> keys_of_pattern(const KeysOptions& options, const std::string& prefix,
-                                                 RedisConnection& connection) {
-  if (!options.pattern.starts_with(prefix)) {
-    return Error{"the pattern must begin with the prefix " + prefix + ", so that others' keys are left alone"};
-  }
-  std::set<std::string> names;  // SCAN may tell one twice
-  std::string cursor = "0";
-  do {
-    const auto answer = connection.command({"SCAN", cursor, "MATCH", options.pattern, "COUNT", "1000"});
-    if (!answer) return answer.error();
-    if ((*answer)->elements != 2) return Error{"the server's answer to SCAN is not of its shape"};
-    cursor = store::redis::text_of(*(*answer)->element[0]);
-    const redisReply& found = *(*answer)->element[1];
-    for (std::size_t i = 0; i < found.elements; ++i) names.emplace(store::redis::text_of(*found.element[i]));
-    if (names.size() > options.most) {
-      return Error{"more than " + std::to_string(options.most) + " keys match; narrow the pattern, or raise --most"};
+std::string counted_keys(std::size_t count) { return std::to_string(count) + (count == 1 ? " key" : " keys"); }
+
+/// What is to be removed, so that others' keys are left alone.
+struct Chosen {
+  std::vector<std::string> names;
+  std::size_t left_alone = 0;  ///< that a pattern matched, and are no counters
+};
+
+Result<Chosen> choose(const KeysOptions& options, std::vector<std::string> names, const KeyReader& reader) {
+  Chosen chosen;
+  for (std::string& name : names) {
+    if (reader.is_counter(name)) {
+      chosen.names.push_back(std::move(name));
+    } else if (options.pattern.empty()) {
+      return Error{"'" + printable(name) + "' is not the name of a counter of Sluice's (" + reader.shape() +
+                   "); nothing was removed"};
+    } else {
+      ++chosen.left_alone;
     }
-  } while (cursor != "0");
-  return std::vector<std::string>(names.begin(), names.end());
+  }
+  return chosen;
 }
 
 int inspect(const KeysOptions& options, const std::vector<std::string>& names, KeyReader& reader, std::ostream& out,
@@ -89,24 +93,48 @@ int inspect(const KeysOptions& options, const std::vector<std::string>& names, K
   return 0;
 }
 
-int reset(const KeysOptions& options, const std::vector<std::string>& names, RedisConnection& connection,
-          std::ostream& out, std::ostream& err) {
-  long long removed = 0;
-  for (const std::string& name : names) {
-    const auto answer = connection.command({"DEL", name});
-    if (!answer) {
-      err << "sluice keys: " << answer.error().message << "; " << removed << " keys were removed before\n";
-      return 1;
-    }
-    removed += (*answer)->integer;
+int reset(const KeysOptions& options, const Chosen& chosen, RedisServers& servers, std::ostream& out,
+          std::ostream& err) {
+  const std::size_t count = chosen.names.size();
+  std::uint64_t removed = 0;
+  std::optional<Error> error;
+  {
+    ProgressLine progress;
+    error = servers.remove(chosen.names, removed, [&](std::size_t done) {
+      if (progress.is_due()) progress.show("removed " + std::to_string(done) + " of " + counted_keys(count));
+    });
+  }
+  if (error) {
+    err << "sluice keys: " << error->message << "; " << counted_keys(removed) << (removed == 1 ? " was" : " were")
+        << " removed before\n";
+    return 1;
   }
   if (options.json) {
-    out << R"({"keys":)" << names.size() << R"(,"removed":)" << removed << "}\n";
-  } else {
-    out << removed << " of " << names.size() << (names.size() == 1 ? " key" : " keys") << " removed"
-        << (removed < static_cast<long long>(names.size()) ? "; the others were not there\n" : "\n");
+    out << R"({"keys":)" << count << R"(,"removed":)" << removed;
+    if (chosen.left_alone > 0) out << R"(,"left_alone":)" << chosen.left_alone;
+    out << "}\n";
+    return 0;
   }
+  out << removed << " of " << counted_keys(count) << " removed";
+  if (removed < count) out << (count - removed == 1 ? "; the other was not there" : "; the others were not there");
+  if (chosen.left_alone > 0) {
+    out << "; " << counted_keys(chosen.left_alone) << " of the pattern left alone, as "
+        << (chosen.left_alone == 1 ? "it is no counter" : "they are no counters");
+  }
+  out << '\n';
   return 0;
+}
+
+/// Is whoever sits there sure?
+bool agrees(const Chosen& chosen, const std::string& where, std::istream& in, std::ostream& out) {
+  const std::size_t count = chosen.names.size();
+  const std::size_t shown = std::min(count, kMostShown);
+  for (const std::string& name : std::span(chosen.names).first(shown)) out << printable(name) << '\n';
+  if (shown < count) out << "... and " << counted_keys(count - shown) << " more\n";
+  out << "Remove " << (count == 1 ? "this key" : "these " + counted_keys(count)) << " from " << where << "? [y/N] "
+      << std::flush;
+  std::string answer;
+  return std::getline(in, answer) && (answer == "y" || answer == "yes");
 }
 
 }  // namespace
@@ -132,23 +160,35 @@ int keys(const KeysOptions& options, std::istream& in, bool is_terminal, std::os
   if (settings.redis_url.empty()) return fail("no Redis: name it with --store.redis.url");
   const auto policy = load_policy(settings, err);
   if (!policy) return fail(policy.error().message);
-  auto connection = RedisConnection::open(settings, kPatience);
-  if (!connection) return fail(connection.error().message);
-  KeyReader reader(*connection, settings.redis_prefix, policy->get());
+  auto servers = RedisServers::open(config::redis_options(settings, kPatience));
+  if (!servers) return fail(servers.error().message);
+  KeyReader reader(**servers, settings.redis_prefix, policy->get());
 
   Result<std::vector<std::string>> names(options.keys);
   if (!options.descriptors.empty()) names = keys_of_descriptors(options, policy->get(), reader);
-  if (!options.pattern.empty()) names = keys_of_pattern(options, settings.redis_prefix, *connection);
+  if (!options.pattern.empty()) {
+    if (!options.pattern.starts_with(settings.redis_prefix)) {
+      return fail("the pattern must begin with the prefix " + settings.redis_prefix +
+                  ", so that others' keys are left alone");
+    }
+    ProgressLine progress;
+    names = (*servers)->find(options.pattern, options.most, [&](std::size_t found) {
+      if (progress.is_due()) progress.show("found " + counted_keys(found));
+    });
+  }
   if (!names) return fail(names.error().message);
   if (!is_reset) return inspect(options, *names, reader, out, err);
-  if (!options.pattern.empty() && !options.yes && !names->empty()) {
-    if (!is_terminal) return fail(std::to_string(names->size()) + " keys match; say --yes to remove them");
-    for (const std::string& name : *names) out << name << '\n';
-    out << "Remove these " << names->size() << " keys from " << connection->server() << "? [y/N] " << std::flush;
-    std::string answer;
-    if (!std::getline(in, answer) || (answer != "y" && answer != "yes")) return fail("nothing was removed");
+  const auto chosen = choose(options, *std::move(names), reader);
+  if (!chosen) return fail(chosen.error().message);
+  if (!options.pattern.empty() && !options.yes && !chosen->names.empty()) {
+    const std::size_t count = chosen->names.size();
+    if (!is_terminal) {
+      return fail(counted_keys(count) +
+                  (count == 1 ? " matches; say --yes to remove it" : " match; say --yes to remove them"));
+    }
+    if (!agrees(*chosen, (*servers)->name(), in, out)) return fail("nothing was removed");
   }
-  return reset(options, *names, *connection, out, err);
+  return reset(options, *chosen, **servers, out, err);
 }
 
 }  // namespace sluice::cli

@@ -19,6 +19,7 @@
 #include "cli/drain.h"
 #include "cli/keys.h"
 #include "cli/lint.h"
+#include "cli/printable.h"
 #include "cli/serve.h"
 #include "config/settings.h"
 
@@ -160,7 +161,7 @@ void add_bench_flags(CLI::App& command, sluice::cli::BenchOptions& options) {
         ->allow_extra_args(false);
   };
   list("--target", options.targets, "TARGET",
-       "grpc://HOST:PORT, http://HOST:PORT (both repeatable), or in process: memory, redis://HOST:PORT "
+       "grpc://HOST:PORT, http://HOST:PORT (both repeatable), or in process: memory, or a URL of Redis "
        "[grpc://127.0.0.1:8081]");
   list("--descriptor", options.descriptors, "KEY=VALUES[,KEY=VALUES...]",
        "What is asked for; a value may be {seq:N}, {uniform:N}, {zipf:1.1:N} or {new}; repeatable");
@@ -348,9 +349,27 @@ int run(int argc, char** argv) {
   return sluice::cli::lint(lint_options, std::cout);
 }
 
+// Names and words from outside cannot command a terminal, nor break JSON.
+class SafeStream {
+ public:
+  explicit SafeStream(std::ostream& stream) : stream_(stream), raw_(stream.rdbuf()), safe_(*raw_) {
+    stream_.rdbuf(&safe_);
+  }
+  ~SafeStream() { stream_.rdbuf(raw_); }
+  SafeStream(const SafeStream&) = delete;
+  SafeStream& operator=(const SafeStream&) = delete;
+
+ private:
+  std::ostream& stream_;
+  std::streambuf* const raw_;
+  sluice::cli::SafeOutput safe_;
+};
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  const SafeStream out(std::cout);
+  const SafeStream err(std::cerr);
   try {
     const int code = run(argc, argv);
     // An answer that nobody could read is no success.

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <boost/json.hpp>
 #include <memory>
 #include <optional>
@@ -10,7 +11,9 @@
 #include <vector>
 
 #include "sluice/limiter.h"
+#include "store/redis/key_slot.h"
 #include "tests/integration/redis_server.h"
+#include "tests/integration/redis_sets.h"
 #include "tests/integration/support/daemon.h"
 #include "tests/integration/support/documented_acl.h"
 #include "tests/integration/support/process.h"
@@ -46,11 +49,27 @@ class CliKeys : public ::testing::Test {
 
   // Charges a descriptor as a program would.
   static void charge(LimiterRequest::Descriptor descriptor, std::uint64_t cost) {
-    Limiter limiter({.policy_text = kPolicy, .redis_url = server_->url(), .redis_timeout = std::chrono::seconds(5)});
+    charge_at(server_->url(), std::move(descriptor), cost);
+  }
+  static void charge_at(const std::string& url, LimiterRequest::Descriptor descriptor, std::uint64_t cost) {
+    Limiter limiter({.policy_text = kPolicy, .redis_url = url, .redis_timeout = std::chrono::seconds(5)});
+    ASSERT_TRUE(wait_for([&] { return limiter.ready(); }));
     const LimiterAnswer answer =
         limiter.check({.domain = "shop", .descriptors = {std::move(descriptor)}, .cost = cost});
     ASSERT_TRUE(answer.allowed);
     ASSERT_EQ(answer.decision.source, Source::redis);
+  }
+  // One token of each of so many users.
+  static void charge_by(const LimiterOptions& options, int users) {
+    Limiter limiter(options);
+    ASSERT_TRUE(wait_for([&] { return limiter.ready(); }));
+    for (int i = 0; i < users; ++i) {
+      // A cluster's masters are connected one by one.
+      ASSERT_TRUE(wait_for([&] {
+        const LimiterRequest request{.domain = "shop", .descriptors = {{{"user", std::to_string(i)}}}};
+        return limiter.check(request).decision.source == Source::redis;
+      }));
+    }
   }
   struct Outcome {
     std::optional<int> code;
@@ -148,13 +167,13 @@ TEST_F(CliKeys, ResetRemovesExactlyThese) {
   for (const char* user : {"1", "2", "3"}) charge({{"user", user}}, 1);
   Outcome told = with_policy({"reset", "user=1"});
   EXPECT_EQ(told.output, "1 of 1 key removed\n");
-  EXPECT_EQ(with_policy({"reset", "user=1"}).output, "0 of 1 key removed; the others were not there\n");
+  EXPECT_EQ(with_policy({"reset", "user=1"}).output, "0 of 1 key removed; the other was not there\n");
   EXPECT_EQ(run({"reset", "--key", "sluice:{2}shop/user;tb", "--json"}).output, "{\"keys\":1,\"removed\":1}\n");
   EXPECT_EQ(server_->integer({"DBSIZE"}), 1);
   server_->command({"SET", "sluic", "theirs"});
   told = run({"reset", "--pattern", "sluice:*"});
   EXPECT_EQ(told.code, 1);
-  EXPECT_THAT(told.output, HasSubstr("1 keys match; say --yes to remove them"));
+  EXPECT_THAT(told.output, HasSubstr("1 key matches; say --yes to remove it"));
   EXPECT_EQ(run({"reset", "--pattern", "sluice:*", "--yes"}).output, "1 of 1 key removed\n");
   EXPECT_EQ(server_->integer({"DBSIZE"}), 1);
 }
@@ -197,6 +216,132 @@ TEST_F(CliKeys, MistakesAreTold) {
   EXPECT_THAT(told(with_policy({"inspect", "team=42"})), HasSubstr("no limit of domain 'shop' counts team=42"));
   EXPECT_THAT(told(run({"inspect"})), HasSubstr("name the counters"));
   EXPECT_THAT(told(run({"remove", "--key", "x"})), HasSubstr("expected inspect or reset, found 'remove'"));
+}
+
+TEST_F(CliKeys, KeysOfOthersAreNeverRemoved) {
+  server_->command({"SET", "other", "theirs"});
+  server_->command({"SET", "sluice:ticket:1", "a ticket"});
+  server_->command({"SET", "sluice:{1}shop/user;tb", "ours, as its name says"});
+  for (const char* name : {"other", "sluice:ticket:1", "sluice:", ""}) {
+    const Outcome told = run({"reset", "--key", "sluice:{1}shop/user;tb", "--key", name});
+    EXPECT_EQ(told.code, 1) << name;
+    EXPECT_THAT(told.output, HasSubstr("'" + std::string(name) +
+                                       "' is not the name of a counter of Sluice's "
+                                       "(sluice:{first value}limit); nothing was removed"));
+  }
+  EXPECT_EQ(server_->integer({"DBSIZE"}), 3);
+  EXPECT_EQ(run({"reset", "--pattern", "sluice:*", "--yes"}).output,
+            "1 of 1 key removed; 1 key of the pattern left alone, as it is no counter\n");
+  EXPECT_EQ(run({"reset", "--pattern", "sluice:*", "--yes", "--json"}).output,
+            "{\"keys\":0,\"removed\":0,\"left_alone\":1}\n");
+  EXPECT_EQ(server_->integer({"DBSIZE"}), 2);
+}
+
+TEST_F(CliKeys, NamesCannotCommandATerminalNorBreakJson) {
+  const std::string name = "sluice:{\x1b]0;owned\x07\xff}x";
+  server_->command({"SET", name, "1"});
+  const Outcome words = run({"inspect", "--pattern", "sluice:*"});
+  EXPECT_EQ(words.code, 0);
+  EXPECT_THAT(words.output, HasSubstr("sluice:{\\x1b]0;owned\\x07\\xff}x\n"));
+  const boost::json::object told = object(run({"inspect", "--pattern", "sluice:*", "--json"}));
+  EXPECT_EQ(told.at("key").as_string(), "sluice:{\x1b]0;owned\x07\xef\xbf\xbd}x");
+  EXPECT_EQ(told.at("key_hex").as_string(), "736c756963653a7b1b5d303b6f776e656407ff7d78");
+  // What is given on the command line comes back in messages.
+  for (const Outcome& outcome : {run({"\x1b[2J"}), run({"reset", "--key", "\x1b[2J\xff"}),
+                                 with_policy({"inspect", "--domain", "\x1b[2J\xff", "user=1"})}) {
+    EXPECT_EQ(outcome.code, 1);
+    EXPECT_THAT(outcome.output, ::testing::AllOf(HasSubstr("1b[2J"), ::testing::Not(HasSubstr("\x1b")),
+                                                 ::testing::Not(HasSubstr("\xff"))));
+  }
+}
+
+// More than one batch, and more than can be done without a word where nobody sees it.
+TEST_F(CliKeys, ResetOfManyKeysRemovesThemAll) {
+  server_->command({"EVAL", "for i = 1, 20000 do redis.call('SET', 'sluice:{' .. i .. '}shop/user;tb', 'x') end", "0"});
+  const Outcome told = run({"reset", "--pattern", "sluice:*", "--most", "30000", "--yes"});
+  EXPECT_THAT(told.output, ::testing::EndsWith("20000 of 20000 keys removed\n"));
+  EXPECT_EQ(server_->integer({"DBSIZE"}), 0);
+}
+
+TEST_F(CliKeys, AUserWithAPassword) {
+  RedisServer locked({}, "requirepass default\nuser ops on >secret ~sluice:* +@all\n");
+  const auto told = [&](std::vector<std::string> words) {
+    words.insert(words.begin(),
+                 {test::sluice_binary(), "keys", "inspect", "--key", "sluice:{1}x", "--store.redis.url", locked.url()});
+    test::Process process(words);
+    (void)process.wait();
+    return process.output();
+  };
+  EXPECT_THAT(told({}), HasSubstr("NOAUTH"));
+  EXPECT_THAT(told({"--store.redis.username", "ops", "--store.redis.password", "wrong"}), HasSubstr("WRONGPASS"));
+  EXPECT_THAT(told({"--store.redis.username", "ops", "--store.redis.password", "secret"}),
+              HasSubstr("state: none: as never used"));
+  const std::string file = folder_.write("password", "secret\n");
+  EXPECT_THAT(told({"--store.redis.username", "ops", "--store.redis.password_file", file}),
+              HasSubstr("state: none: as never used"));
+}
+
+TEST_F(CliKeys, BehindSentinelTheMasterIsAsked) {
+  SentinelSet set;
+  const auto at_set = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), {test::sluice_binary(), "keys"});
+    words.insert(words.end(), {"--policy", policy_, "--store.redis.url", set.url()});
+    test::Process process(words);
+    (void)process.wait();
+    return process.output();
+  };
+  charge_at(set.url(), {{"user", "1"}}, 3);
+  EXPECT_THAT(at_set({"inspect", "user=1"}), HasSubstr("  remaining: 27 of 30\n"));
+  EXPECT_THAT(at_set({"inspect", "--pattern", "sluice:*"}), HasSubstr("  remaining: 27 of 30\n"));
+  EXPECT_THAT(at_set({"reset", "user=1"}), HasSubstr("1 of 1 key removed"));
+  EXPECT_EQ(set.master().integer({"DBSIZE"}), 0);
+  const std::string elsewhere = set.url().substr(0, set.url().rfind('/')) + "/another";
+  test::Process process(
+      {test::sluice_binary(), "keys", "inspect", "--key", "sluice:{1}x", "--store.redis.url", elsewhere});
+  EXPECT_EQ(process.wait(), 1);
+  EXPECT_THAT(process.output(), HasSubstr("does not know the master another"));
+}
+
+TEST_F(CliKeys, OfAClusterAllMastersAreAsked) {
+  ClusterSet set;
+  for (const char* groups : {"0", "3"}) {
+    const auto at_set = [&](std::vector<std::string> words) {
+      words.insert(words.begin(), {test::sluice_binary(), "keys"});
+      words.insert(words.end(),
+                   {"--policy", policy_, "--store.redis.url", set.url(), "--store.redis.cluster_groups", groups});
+      test::Process process(words);
+      (void)process.wait();
+      return process.output();
+    };
+    LimiterOptions options{.policy_text = kPolicy, .redis_url = set.url(), .redis_timeout = std::chrono::seconds(5)};
+    options.redis_cluster_groups = static_cast<std::uint32_t>(std::stoul(groups));
+    charge_by(options, 20);
+    EXPECT_THAT(at_set({"inspect", "user=7"}), HasSubstr("  remaining: 29 of 30\n")) << groups;
+    const std::string all = at_set({"inspect", "--pattern", "sluice:*", "--json"});
+    EXPECT_EQ(std::ranges::count(all, '\n'), 20) << all;
+    EXPECT_THAT(all, ::testing::Not(HasSubstr("problem")));
+    EXPECT_THAT(at_set({"reset", "user=7"}), HasSubstr("1 of 1 key removed"));
+    EXPECT_THAT(at_set({"reset", "--pattern", "sluice:*", "--yes"}), HasSubstr("19 of 19 keys removed"));
+    for (std::size_t i = 0; i < ClusterSet::kMasters; ++i) EXPECT_EQ(set.server(i).integer({"DBSIZE"}), 0);
+  }
+  // While a slot is on its way, its keys are here or there.
+  charge_at(set.url(), {{"user", "1"}}, 3);
+  const std::string name = "sluice:{1}shop/user;tb";
+  const std::size_t from = set.owner_of(name);
+  const std::size_t to = (from + 1) % ClusterSet::kMasters;
+  const std::uint16_t slot = store::redis::key_slot(name);
+  const auto at_set = [&](const char* action) {
+    test::Process process(
+        {test::sluice_binary(), "keys", action, "user=1", "--policy", policy_, "--store.redis.url", set.url()});
+    (void)process.wait();
+    return process.output();
+  };
+  set.begin_move(slot, from, to);
+  EXPECT_THAT(at_set("inspect"), HasSubstr("  remaining: 27 of 30\n"));
+  set.server(from).command({"MIGRATE", "127.0.0.1", std::to_string(set.server(to).port()), name, "0", "5000"});
+  EXPECT_THAT(at_set("inspect"), HasSubstr("  remaining: 27 of 30\n"));
+  EXPECT_THAT(at_set("reset"), HasSubstr("1 of 1 key removed"));
+  set.end_move(slot, from, to);
 }
 
 }  // namespace

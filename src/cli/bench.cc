@@ -1,7 +1,5 @@
 #include "cli/bench.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -22,6 +20,7 @@
 #include "base/result.h"
 #include "base/suggest.h"
 #include "cli/bench_report.h"
+#include "cli/progress_line.h"
 #include "config/address.h"
 #include "load/connection_lane.h"
 #include "load/generator.h"
@@ -75,7 +74,7 @@ Result<Target> parse_target(const std::string& text) {
     target.kind = Target::Kind::memory;
     return target;
   }
-  if (text.starts_with("redis://") || text.starts_with("unix://")) {
+  if (text.starts_with("unix://") || (text.starts_with("redis") && text.find("://") != std::string::npos)) {
     target.kind = Target::Kind::redis;
     return target;
   }
@@ -88,7 +87,7 @@ Result<Target> parse_target(const std::string& text) {
   } else if (rest.starts_with(grpc)) {
     rest.remove_prefix(grpc.size());
   } else {
-    return Error{"--target: expected grpc://HOST:PORT, http://HOST:PORT, memory, redis://… or unix://…, found '" +
+    return Error{"--target: expected grpc://HOST:PORT, http://HOST:PORT, memory, redis…://… or unix://…, found '" +
                  text + "'"};
   }
   while (rest.ends_with('/')) rest.remove_suffix(1);
@@ -237,18 +236,12 @@ std::optional<Error> load_policy(const BenchOptions& options, const load::Traffi
 // Tells how it goes: a bar on a terminal, else a line a second.
 class Progress {
  public:
-  Progress(boost::asio::io_context& io, const load::Generator& generator, const Plan& plan, bool is_quiet,
-           std::ostream& err)
-      : generator_(generator),
-        plan_(plan),
-        is_quiet_(is_quiet),
-        is_bar_(::isatty(STDERR_FILENO) == 1),
-        err_(err),
-        timer_(io) {}
+  Progress(boost::asio::io_context& io, const load::Generator& generator, const Plan& plan, bool is_quiet)
+      : generator_(generator), plan_(plan), is_quiet_(is_quiet), timer_(io) {}
 
   void start() {
     if (is_quiet_) return;
-    timer_.expires_after(is_bar_ ? 200ms : 1'000ms);
+    timer_.expires_after(line_.is_terminal() ? 200ms : 1'000ms);
     timer_.async_wait([this](boost::system::error_code error) {
       if (error) return;
       if (generator_.has_begun()) tell();
@@ -257,7 +250,7 @@ class Progress {
   }
   void stop() {
     timer_.cancel();
-    if (is_bar_ && told_) err_ << "\r\033[K" << std::flush;
+    line_.clear();
   }
 
  private:
@@ -266,17 +259,15 @@ class Progress {
     const load::Totals& totals = generator_.totals();
     const std::uint64_t answered = totals.latency.count();
     const double rate = now > at_ ? static_cast<double>(answered - answered_) / (now - at_) : 0;
-    const std::string line = progress_line(totals, now, rate);
-    if (is_bar_) {
+    std::string line = progress_line(totals, now, rate);
+    if (line_.is_terminal()) {
       constexpr int width = 24;
       const double length = std::chrono::duration<double>(plan_.load.duration).count();
       const int filled = std::clamp(static_cast<int>(width * now / length), 0, width);
-      err_ << "\r\033[K[" << std::string(static_cast<std::size_t>(filled), '#')
-           << std::string(static_cast<std::size_t>(width - filled), ' ') << "] " << line << std::flush;
-    } else {
-      err_ << line << '\n';
+      line = "[" + std::string(static_cast<std::size_t>(filled), '#') +
+             std::string(static_cast<std::size_t>(width - filled), ' ') + "] " + line;
     }
-    told_ = true;
+    line_.show(line);
     at_ = now;
     answered_ = answered;
   }
@@ -284,12 +275,10 @@ class Progress {
   const load::Generator& generator_;
   const Plan& plan_;
   const bool is_quiet_;
-  const bool is_bar_;
-  std::ostream& err_;
+  ProgressLine line_;
   boost::asio::steady_timer timer_;
   double at_ = 0;
   std::uint64_t answered_ = 0;
-  bool told_ = false;
 };
 
 std::string names_of(const std::vector<Target>& targets) {
@@ -322,6 +311,21 @@ void add_lanes(boost::asio::io_context& io, const Plan& plan, Limiter* limiter, 
   }
 }
 
+// Why the load has shown nothing; empty: it has.
+std::string failure_of(const load::Totals& totals, const Plan& plan) {
+  const std::uint64_t admitted = totals.admitted + totals.admitted_local + totals.admitted_blind;
+  if (admitted + totals.denied == 0) {
+    if (totals.asked == 0) return "nothing was asked: the load ended before the first request";
+    const auto most = std::ranges::max_element(totals.errors, {}, [](const auto& error) { return error.second; });
+    return "no request was answered" + (most == totals.errors.end() ? "" : ": " + most->first);
+  }
+  if (admitted > 0 && totals.named_limit == 0) {
+    return "no answer names a limit: is domain '" + plan.load.domain + "' with these descriptors in the " +
+           (plan.targets.front().is_here() ? "policy?" : "daemon's policy?");
+  }
+  return {};
+}
+
 int run(const BenchOptions& options, const Plan& plan, load::Traffic& traffic, std::ostream& out, std::ostream& err) {
   // An answer after its event loop has gone would be the limiter's thread's to tell nobody.
   boost::asio::io_context io{1};
@@ -346,7 +350,7 @@ int run(const BenchOptions& options, const Plan& plan, load::Traffic& traffic, s
     });
   };
   signals.async_wait(on_signal);
-  Progress progress(io, generator, plan, options.quiet, err);
+  Progress progress(io, generator, plan, options.quiet);
   progress.start();
   const auto problem = generator.run();
   progress.stop();
@@ -357,32 +361,30 @@ int run(const BenchOptions& options, const Plan& plan, load::Traffic& traffic, s
   }
 
   const load::Totals& totals = generator.totals();
-  const std::uint64_t admitted = totals.admitted + totals.admitted_local + totals.admitted_blind;
   BenchReport report;
   report.target = names_of(plan.targets);
   report.rate = plan.load.rate;
   report.totals = &totals;
   if (interrupted) report.notes.emplace_back("stopped by a signal: this is what was until then");
   int code = kDone;
+  const std::string reason = failure_of(totals, plan);
+  if (!reason.empty()) code = kError;
   if (!subject) {
     report.unchecked =
         options.no_check ? "--no-check" : "name the daemon's policy with --policy, or its limit with --limit";
   } else if (checker.keys() == 0) {
     report.unchecked = "no limit of the policy enforces these descriptors";
+  } else if (!reason.empty()) {
+    report.unchecked = reason;
   } else {
     report.check = checker.report(plan.allowance);
     if (!report.check->is_within()) code = kExcess;
   }
-  if (admitted > 0 && totals.named_limit == 0) {
-    report.notes.push_back("no answer names a limit: is domain '" + plan.load.domain +
-                           "' with these descriptors in the daemon's policy?");
-    if (report.check) code = kError;
-  }
-  if (admitted + totals.denied == 0) {
-    report.notes.emplace_back("no request was answered");
-    code = kError;
-  }
-  out << (options.json ? to_json(report) : to_table(report));
+  // Told on standard error, too, where reasons belong; in JSON for those that read nothing else.
+  if (!reason.empty() && options.json) report.notes.push_back(reason);
+  out << (options.json ? to_json(report) : to_table(report)) << std::flush;
+  if (!reason.empty()) err << "sluice bench: " << reason << '\n';
+  if (code == kExcess) err << "sluice bench: more was admitted than the limits allow\n";
   return code;
 }
 

@@ -7,7 +7,9 @@
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
+#include <iterator>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -114,13 +116,60 @@ TEST_F(Bench, MistakesAreToldInOneLine) {
   EXPECT_THAT(told({"--policy", policy_, user, "user={zipf:x:5}"}), HasSubstr("{zipf:EXPONENT:N}"));
 }
 
+// What a run prints: on standard output, and on standard error.
+struct Printed {
+  std::optional<int> exit_code;
+  std::string out;
+  std::string err;
+};
+Printed print_of(const TempFolder& folder, const std::vector<std::string>& words) {
+  const std::string out = folder.write("out", "");
+  std::string command = "exec '" + sluice_binary() + "'";
+  for (const std::string& word : words) command += " '" + word + "'";
+  Process process({"/bin/sh", "-c", command + " > '" + out + "'"});
+  const auto exit_code = process.wait();
+  std::ifstream in(out);
+  return {exit_code, std::string(std::istreambuf_iterator<char>(in), {}), process.output()};
+}
+
 TEST_F(Bench, ADomainThatTheDaemonDoesNotHaveIsToldOf) {
-  Daemon daemon(policy_);
+  Daemon daemon(policy_, {"--listen.grpc", "127.0.0.1:0"});
   ASSERT_TRUE(daemon.ready());
-  const Ended ended = run_sluice(bench({"--target", "http://" + daemon.http(), "--domain", "other", "--limit", kSmaller,
-                                        "--descriptor", "user=1", "--rate", "100", "--duration", "100ms"}));
-  EXPECT_EQ(ended.exit_code, 1);
-  EXPECT_THAT(ended.output, HasSubstr("no answer names a limit: is domain 'other'"));
+  for (const std::string& target : {"grpc://" + daemon.grpc(), "http://" + daemon.http()}) {
+    for (const std::vector<std::string>& how : {std::vector<std::string>{"--limit", kSmaller}, {"--no-check"}, {}}) {
+      std::vector<std::string> words = bench(
+          {"--target", target, "--domain", "other", "--descriptor", "user=1", "--rate", "100", "--duration", "100ms"});
+      words.insert(words.end(), how.begin(), how.end());
+      const Printed printed = print_of(folder_, words);
+      EXPECT_EQ(printed.exit_code, 1) << printed.out;
+      EXPECT_THAT(printed.err, HasSubstr("no answer names a limit: is domain 'other'"));
+      EXPECT_THAT(printed.out, HasSubstr(R"("check":null)"));
+      EXPECT_THAT(printed.out, HasSubstr("no answer names a limit: is domain 'other'"));
+    }
+  }
+}
+
+// A path that is not there, a listener that speaks another protocol, one that never says a word: never "within the
+// limits", and the reason is on standard error.
+TEST_F(Bench, WithoutAnAnswerItIsAFailureWithAReason) {
+  Daemon daemon(policy_, {"--listen.grpc", "127.0.0.1:0", "--listen.admin", "127.0.0.1:0"});
+  ASSERT_TRUE(daemon.ready());
+  const auto told = [&](const std::string& target, const std::string& reason) {
+    for (const bool is_checked : {true, false}) {
+      std::vector<std::string> words{"bench",      "--quiet", "--target", target,  "--descriptor", "user=1",
+                                     "--duration", "100ms",   "--policy", policy_, "--rate",       "50"};
+      if (!is_checked) words.emplace_back("--no-check");
+      const Printed printed = print_of(folder_, words);
+      EXPECT_EQ(printed.exit_code, 1) << target << printed.out;
+      EXPECT_THAT(printed.err, HasSubstr("sluice bench: no request was answered: " + reason)) << target;
+      EXPECT_THAT(printed.out, testing::Not(HasSubstr("within the limits"))) << target;
+    }
+  };
+  told("http://" + daemon.admin(), "HTTP status 404");
+  told("grpc://" + daemon.http(), "the daemon");
+  daemon.process().signal(SIGSTOP);
+  told("http://" + daemon.http(), "no answer");
+  daemon.process().signal(SIGCONT);
 }
 
 TEST_F(Bench, ASignalEndsItWithTheReportSoFar) {

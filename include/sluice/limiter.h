@@ -29,7 +29,8 @@ struct RedisTls {
   std::string key{};          ///< key of that certificate; both or neither
   std::string server_name{};  ///< what the server's certificate must name; empty: the host that is connected to
   // NOLINTEND(readability-redundant-member-init)
-  bool verify = true;  ///< false: any certificate will do, so anybody may pose as the server
+  bool verify = true;       ///< false: any certificate will do, so anybody may pose as the server
+  bool verify_name = true;  ///< false: the certificate may name any host, if a trusted authority gave it
 };
 
 /// How the sentinels themselves are got into; without it they are asked without a password. A value; only where the URL

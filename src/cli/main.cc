@@ -335,6 +335,9 @@ int run(int argc, char** argv) {
     return sluice::cli::drain(drain_options, std::cerr);
   }
   if (used.front() == keys) {
+    if (const std::string name = keys_flags.repeated(); !name.empty()) {
+      return fail("keys", "--" + name + " is given more than once");
+    }
     keys_options.settings = keys_flags.options(command);
     return sluice::cli::keys(keys_options, std::cin, isatty(STDIN_FILENO) == 1, std::cout, std::cerr);
   }

@@ -14,7 +14,8 @@ store::redis::RedisOptions redis_options(const Settings& settings, std::chrono::
                         .cert = settings.redis_tls_cert,
                         .key = settings.redis_tls_key,
                         .server_name = settings.redis_tls_server_name,
-                        .verify = settings.redis_tls_verify};
+                        .verify = settings.redis_tls_verify,
+                        .verify_name = settings.redis_tls_verify_name};
   options.access.sentinel_user = settings.redis_sentinel_username;
   options.access.sentinel_password = settings.redis_sentinel_password;
   options.access.sentinel_password_file = settings.redis_sentinel_password_file;
@@ -33,7 +34,8 @@ store::redis::RedisOptions redis_options(const Settings& settings, std::chrono::
                                        .cert = settings.redis_sentinel_tls_cert,
                                        .key = settings.redis_sentinel_tls_key,
                                        .server_name = settings.redis_sentinel_tls_server_name,
-                                       .verify = settings.redis_sentinel_tls_verify};
+                                       .verify = settings.redis_sentinel_tls_verify,
+                                       .verify_name = settings.redis_sentinel_tls_verify_name};
   options.prefix = settings.redis_prefix;
   options.timeout = timeout;
   options.failures = static_cast<unsigned>(settings.redis_failures);

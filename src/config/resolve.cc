@@ -3,16 +3,19 @@
 #include <algorithm>
 #include <cstddef>
 #include <filesystem>
+#include <iterator>
 #include <string_view>
 #include <utility>
 
 #include "base/suggest.h"
+#include "config/ratelimit_environment.h"
 #include "config/settings_file.h"
 
 namespace sluice::config {
 namespace {
 
 constexpr std::string_view kPrefix = "SLUICE_";
+constexpr std::string_view kDefault = "default";
 
 // The values of one setting from one place, with what to put before an error in them.
 struct Candidate {
@@ -25,7 +28,7 @@ class Resolver {
  public:
   Resolver() {
     for (const Setting& setting : all_settings()) {
-      Candidate candidate{.values = {}, .origin = "default", .place = std::string(setting.name) + ": "};
+      Candidate candidate{.values = {}, .origin = std::string(kDefault), .place = std::string(setting.name) + ": "};
       if (!setting.is_list || !setting.fallback.empty()) candidate.values.emplace_back(setting.fallback);
       chosen_.push_back(std::move(candidate));
     }
@@ -75,6 +78,19 @@ class Resolver {
     }
   }
 
+  /// Where nothing of ours says where Redis is.
+  void take_ratelimit_environment(std::span<const std::string> environment) {
+    if (is_set(*row_of_name("store.redis.url"))) return;
+    RatelimitEnvironment theirs = read_ratelimit_environment(environment);
+    std::ranges::move(theirs.errors, std::back_inserter(resolved_.errors));
+    std::ranges::move(theirs.warnings, std::back_inserter(resolved_.warnings));
+    for (RatelimitEnvironment::Value& value : theirs.values) {
+      const auto row = row_of_name(value.setting);
+      if (!row || is_set(*row)) continue;
+      take(*row, {.values = {std::move(value.value)}, .origin = value.variable, .place = value.variable + ": "});
+    }
+  }
+
   void take_flags(std::span<const Flag> flags) {
     for (const Flag& flag : flags) {
       const auto row = row_of_name(flag.name);
@@ -98,6 +114,8 @@ class Resolver {
   }
 
  private:
+  [[nodiscard]] bool is_set(std::size_t row) const { return chosen_[row].origin != kDefault; }
+
   static std::vector<std::string> split(const std::string& text) {
     std::vector<std::string> parts;
     for (std::size_t begin = 0; begin <= text.size();) {
@@ -138,6 +156,7 @@ Resolved resolve(const std::optional<File>& file, std::span<const std::string> e
   if (file) resolver.take_file(*file);
   resolver.take_environment(environment);
   resolver.take_flags(flags);
+  resolver.take_ratelimit_environment(environment);
   return std::move(resolver).finish();
 }
 

@@ -37,7 +37,8 @@ struct Resolved {
 };
 
 /// Flags win over the environment over the file over the defaults. `environment` holds NAME=value lines; other names
-/// than SLUICE_… are skipped. Never throws. Pure: the same input gives the same answer.
+/// than SLUICE_… are skipped, but for those of read_ratelimit_environment(), which count where nothing else says where
+/// Redis is. Never throws. Pure: the same input gives the same answer.
 [[nodiscard]] Resolved resolve(const std::optional<File>& file, std::span<const std::string> environment,
                                std::span<const Flag> flags);
 

@@ -37,6 +37,7 @@ struct Settings {
   std::string redis_tls_key;
   std::string redis_tls_server_name;
   bool redis_tls_verify = true;
+  bool redis_tls_verify_name = true;
   std::string redis_sentinel_username;
   std::string redis_sentinel_password;
   std::string redis_sentinel_password_file;
@@ -46,6 +47,7 @@ struct Settings {
   std::string redis_sentinel_tls_key;
   std::string redis_sentinel_tls_server_name;
   bool redis_sentinel_tls_verify = true;
+  bool redis_sentinel_tls_verify_name = true;
   std::uint64_t redis_cluster_groups = 0;  ///< 0: off
   bool redis_proxy = false;
   std::uint64_t redis_wait_replicas = 0;  ///< 0: none

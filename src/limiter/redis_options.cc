@@ -4,7 +4,12 @@ namespace sluice::limiter {
 namespace {
 
 store::redis::TlsFiles files_of(const RedisTls& tls) {
-  return {.ca = tls.ca, .cert = tls.cert, .key = tls.key, .server_name = tls.server_name, .verify = tls.verify};
+  return {.ca = tls.ca,
+          .cert = tls.cert,
+          .key = tls.key,
+          .server_name = tls.server_name,
+          .verify = tls.verify,
+          .verify_name = tls.verify_name};
 }
 
 store::redis::Access::SentinelTls mode_of(RedisSentinel::OverTls mode) {

@@ -2,7 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <boost/json.hpp>
 #include <memory>
 #include <optional>
@@ -11,9 +10,7 @@
 #include <vector>
 
 #include "sluice/limiter.h"
-#include "store/redis/key_slot.h"
 #include "tests/integration/redis_server.h"
-#include "tests/integration/redis_sets.h"
 #include "tests/integration/support/daemon.h"
 #include "tests/integration/support/documented_acl.h"
 #include "tests/integration/support/process.h"
@@ -49,27 +46,11 @@ class CliKeys : public ::testing::Test {
 
   // Charges a descriptor as a program would.
   static void charge(LimiterRequest::Descriptor descriptor, std::uint64_t cost) {
-    charge_at(server_->url(), std::move(descriptor), cost);
-  }
-  static void charge_at(const std::string& url, LimiterRequest::Descriptor descriptor, std::uint64_t cost) {
-    Limiter limiter({.policy_text = kPolicy, .redis_url = url, .redis_timeout = std::chrono::seconds(5)});
-    ASSERT_TRUE(wait_for([&] { return limiter.ready(); }));
+    Limiter limiter({.policy_text = kPolicy, .redis_url = server_->url(), .redis_timeout = std::chrono::seconds(5)});
     const LimiterAnswer answer =
         limiter.check({.domain = "shop", .descriptors = {std::move(descriptor)}, .cost = cost});
     ASSERT_TRUE(answer.allowed);
     ASSERT_EQ(answer.decision.source, Source::redis);
-  }
-  // One token of each of so many users.
-  static void charge_by(const LimiterOptions& options, int users) {
-    Limiter limiter(options);
-    ASSERT_TRUE(wait_for([&] { return limiter.ready(); }));
-    for (int i = 0; i < users; ++i) {
-      // A cluster's masters are connected one by one.
-      ASSERT_TRUE(wait_for([&] {
-        const LimiterRequest request{.domain = "shop", .descriptors = {{{"user", std::to_string(i)}}}};
-        return limiter.check(request).decision.source == Source::redis;
-      }));
-    }
   }
   struct Outcome {
     std::optional<int> code;
@@ -215,6 +196,8 @@ TEST_F(CliKeys, MistakesAreTold) {
   EXPECT_THAT(told(run({"inspect", "user=42"})), HasSubstr("descriptors need a policy"));
   EXPECT_THAT(told(with_policy({"inspect", "team=42"})), HasSubstr("no limit of domain 'shop' counts team=42"));
   EXPECT_THAT(told(run({"inspect"})), HasSubstr("name the counters"));
+  EXPECT_THAT(told(run({"inspect", "--key", "x", "--store.redis.url", "redis://other"})),
+              HasSubstr("--store.redis.url is given more than once"));
   EXPECT_THAT(told(run({"remove", "--key", "x"})), HasSubstr("expected inspect or reset, found 'remove'"));
 }
 
@@ -279,69 +262,6 @@ TEST_F(CliKeys, AUserWithAPassword) {
   const std::string file = folder_.write("password", "secret\n");
   EXPECT_THAT(told({"--store.redis.username", "ops", "--store.redis.password_file", file}),
               HasSubstr("state: none: as never used"));
-}
-
-TEST_F(CliKeys, BehindSentinelTheMasterIsAsked) {
-  SentinelSet set;
-  const auto at_set = [&](std::vector<std::string> words) {
-    words.insert(words.begin(), {test::sluice_binary(), "keys"});
-    words.insert(words.end(), {"--policy", policy_, "--store.redis.url", set.url()});
-    test::Process process(words);
-    (void)process.wait();
-    return process.output();
-  };
-  charge_at(set.url(), {{"user", "1"}}, 3);
-  EXPECT_THAT(at_set({"inspect", "user=1"}), HasSubstr("  remaining: 27 of 30\n"));
-  EXPECT_THAT(at_set({"inspect", "--pattern", "sluice:*"}), HasSubstr("  remaining: 27 of 30\n"));
-  EXPECT_THAT(at_set({"reset", "user=1"}), HasSubstr("1 of 1 key removed"));
-  EXPECT_EQ(set.master().integer({"DBSIZE"}), 0);
-  const std::string elsewhere = set.url().substr(0, set.url().rfind('/')) + "/another";
-  test::Process process(
-      {test::sluice_binary(), "keys", "inspect", "--key", "sluice:{1}x", "--store.redis.url", elsewhere});
-  EXPECT_EQ(process.wait(), 1);
-  EXPECT_THAT(process.output(), HasSubstr("does not know the master another"));
-}
-
-TEST_F(CliKeys, OfAClusterAllMastersAreAsked) {
-  ClusterSet set;
-  for (const char* groups : {"0", "3"}) {
-    const auto at_set = [&](std::vector<std::string> words) {
-      words.insert(words.begin(), {test::sluice_binary(), "keys"});
-      words.insert(words.end(),
-                   {"--policy", policy_, "--store.redis.url", set.url(), "--store.redis.cluster_groups", groups});
-      test::Process process(words);
-      (void)process.wait();
-      return process.output();
-    };
-    LimiterOptions options{.policy_text = kPolicy, .redis_url = set.url(), .redis_timeout = std::chrono::seconds(5)};
-    options.redis_cluster_groups = static_cast<std::uint32_t>(std::stoul(groups));
-    charge_by(options, 20);
-    EXPECT_THAT(at_set({"inspect", "user=7"}), HasSubstr("  remaining: 29 of 30\n")) << groups;
-    const std::string all = at_set({"inspect", "--pattern", "sluice:*", "--json"});
-    EXPECT_EQ(std::ranges::count(all, '\n'), 20) << all;
-    EXPECT_THAT(all, ::testing::Not(HasSubstr("problem")));
-    EXPECT_THAT(at_set({"reset", "user=7"}), HasSubstr("1 of 1 key removed"));
-    EXPECT_THAT(at_set({"reset", "--pattern", "sluice:*", "--yes"}), HasSubstr("19 of 19 keys removed"));
-    for (std::size_t i = 0; i < ClusterSet::kMasters; ++i) EXPECT_EQ(set.server(i).integer({"DBSIZE"}), 0);
-  }
-  // While a slot is on its way, its keys are here or there.
-  charge_at(set.url(), {{"user", "1"}}, 3);
-  const std::string name = "sluice:{1}shop/user;tb";
-  const std::size_t from = set.owner_of(name);
-  const std::size_t to = (from + 1) % ClusterSet::kMasters;
-  const std::uint16_t slot = store::redis::key_slot(name);
-  const auto at_set = [&](const char* action) {
-    test::Process process(
-        {test::sluice_binary(), "keys", action, "user=1", "--policy", policy_, "--store.redis.url", set.url()});
-    (void)process.wait();
-    return process.output();
-  };
-  set.begin_move(slot, from, to);
-  EXPECT_THAT(at_set("inspect"), HasSubstr("  remaining: 27 of 30\n"));
-  set.server(from).command({"MIGRATE", "127.0.0.1", std::to_string(set.server(to).port()), name, "0", "5000"});
-  EXPECT_THAT(at_set("inspect"), HasSubstr("  remaining: 27 of 30\n"));
-  EXPECT_THAT(at_set("reset"), HasSubstr("1 of 1 key removed"));
-  set.end_move(slot, from, to);
 }
 
 }  // namespace

@@ -7,7 +7,8 @@ namespace sluice::store::redis {
 namespace {
 
 bool names_any(const TlsFiles& files) {
-  return !files.ca.empty() || !files.cert.empty() || !files.key.empty() || !files.server_name.empty() || !files.verify;
+  return !files.ca.empty() || !files.cert.empty() || !files.key.empty() || !files.server_name.empty() ||
+         !files.verify || !files.verify_name;
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ class Tls {
   [[nodiscard]] Context context();
   /// What the server's certificate must name, beside being of a trusted authority: this, or else the host asked for.
   [[nodiscard]] const std::string& server_name() const { return files_.server_name; }
-  [[nodiscard]] bool verifies() const { return files_.verify; }
+  [[nodiscard]] bool verifies_name() const { return files_.verify && files_.verify_name; }
 
  private:
   explicit Tls(TlsFiles files) : files_(std::move(files)) {}

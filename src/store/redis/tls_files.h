@@ -12,6 +12,7 @@ struct TlsFiles {
   std::string key;          ///< its key
   std::string server_name;  ///< what the server's certificate must name; empty: the host that is connected to
   bool verify = true;       ///< false: any certificate will do
+  bool verify_name = true;  ///< false: whatever it names, if it is of a trusted authority
 };
 
 }  // namespace sluice::store::redis

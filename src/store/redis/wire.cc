@@ -34,7 +34,7 @@ void Wire::set_up_tls(const Address& address, Tls& tls) {
   context_ = tls.context();
   tls_.emplace(socket_, *context_);
   const std::string name = !tls.server_name().empty() ? tls.server_name() : address.host;
-  if (tls.verifies()) tls_->set_verify_callback(ssl::host_name_verification(name));
+  if (tls.verifies_name()) tls_->set_verify_callback(ssl::host_name_verification(name));
   error_code is_name;
   asio::ip::make_address(name, is_name);
   // As the macro for it does, which casts in an old way.

@@ -31,7 +31,8 @@ Settings defaults() {
 std::string text_of(const RedisOptions& options) {
   std::ostringstream text;
   const auto files = [&text](const sluice::store::redis::TlsFiles& tls) {
-    text << tls.ca << '|' << tls.cert << '|' << tls.key << '|' << tls.server_name << '|' << tls.verify << '|';
+    text << tls.ca << '|' << tls.cert << '|' << tls.key << '|' << tls.server_name << '|' << tls.verify << '|'
+         << tls.verify_name << '|';
   };
   const auto& access = options.access;
   text << options.url << '|' << options.prefix << '|' << options.timeout.count() << '|' << options.failures << '|'
@@ -50,6 +51,8 @@ TEST(RedisOptionsOfSettings, EachSettingOfRedisReachesTheStore) {
   // For those that do not take any text.
   const std::map<std::string_view, std::string> values{{"store.redis.url", "redis://elsewhere:1"},
                                                        {"store.redis.tls.verify", "false"},
+                                                       {"store.redis.tls.verify_name", "false"},
+                                                       {"store.redis.sentinel.tls.verify_name", "false"},
                                                        {"store.redis.sentinel.tls.mode", "on"},
                                                        {"store.redis.sentinel.tls.verify", "false"},
                                                        {"store.redis.cluster_groups", "64"},

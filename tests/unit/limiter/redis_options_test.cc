@@ -40,7 +40,7 @@ TEST(RedisOptionsOfAProgram, EachReachesTheStore) {
                          .password = "s-password",
                          .password_file = "s-file",
                          .over_tls = RedisSentinel::OverTls::on,
-                         .tls = {.ca = "s-ca", .cert = "s-cert", .key = "s-key"}},
+                         .tls = {.ca = "s-ca", .cert = "s-cert", .key = "s-key", .verify_name = false}},
       .redis_cluster_groups = 64,
       .redis_proxy = true,
       .redis_wait_replicas = 2,
@@ -72,6 +72,8 @@ TEST(RedisOptionsOfAProgram, EachReachesTheStore) {
   for (const auto& [found, expected] : texts) EXPECT_EQ(found, expected);
   EXPECT_FALSE(access.tls.verify);
   EXPECT_TRUE(access.sentinel_tls_files.verify);
+  EXPECT_TRUE(access.tls.verify_name);
+  EXPECT_FALSE(access.sentinel_tls_files.verify_name);
   EXPECT_EQ(access.sentinel_tls, OverTls::on);
   EXPECT_EQ(redis.cluster_groups, 64U);
   EXPECT_TRUE(redis.proxy);

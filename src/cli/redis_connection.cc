@@ -18,7 +18,9 @@ Result<std::unique_ptr<RedisConnection>> RedisConnection::open(const store::redi
 }
 
 RedisConnection::RedisConnection(const store::redis::Address& address, const Options& options)
-    : server_(address.to_text()), patience_(options.patience), wire_(std::make_shared<store::redis::Wire>(io_, owner())) {
+    : server_(address.to_text()),
+      patience_(options.patience),
+      wire_(std::make_shared<store::redis::Wire>(io_, owner())) {
   // A Unix socket is always in the clear.
   wire_->open(address, address.host.empty() ? nullptr : options.tls);
 }

@@ -9,6 +9,7 @@
 --@ load
 local _, _, ttl, rate = unpack('<BBI6I5', argument)
 limit = rate
+local padding = string.rep('\0', 14) -- for what is not a member of ours: the caller finds that out
 local function tell(key, cost, fits)
   local leases = more[key]
   if fits then
@@ -29,7 +30,7 @@ local function tell(key, cost, fits)
           missing, own = missing - own, 0
           if missing <= 0 then time = mine break end
         end
-        local _, weight = unpack('<I7I7', some[k])
+        local _, weight = unpack('<I7I7', some[k] .. padding)
         missing = missing - weight
         if missing <= 0 then time = ends break end
       end
@@ -50,7 +51,7 @@ for i = first, last do
   if sound and meta then
     local held, time
     leases.ids, held, time = unpack('<I7I7I7', meta, 3)
-    sound = time < exact
+    sound = time < exact and leases.ids < exact
     if time > now then
       -- Another server's clock: believed for one ttl, then cut: all ends come nearer by as much.
       leases.moment = math.min(time, now + math.max(trusted_lead, ttl))
@@ -70,13 +71,14 @@ for i = first, last do
     newest = ending[2] - leases.lead
     if newest <= leases.moment then newest = 0 end
     leases.held = held
-    sound = sound and held >= 0 and (newest > 0 or held == 0)
+    sound = sound and held >= 0 and held <= 2 * most_tokens and newest < exact and (newest > 0 or held == 0)
     leases.all = leases.all + held
     trims = trims - leases.over
   end
   leases.newest = newest
   if not sound then
     answer[i + 2] = ends.err and ends or foreign
+    taken[i] = nil
   else
     free[i], more[i], watch[i] = rate - leases.held, leases, tell
     answer[i + 2] = pack('<I7I7I7I7', leases.held, leases.moment, leases.ids, newest)

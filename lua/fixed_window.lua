@@ -43,6 +43,7 @@ for i = first, last do
     end
     if not edge then
       answer[i + 2] = { err = 'CLOCK the windows given do not hold the time of this server' }
+      taken[i] = nil
     else
       if not value then
         used = 0

@@ -9,6 +9,7 @@
 --@ load
 local _, _, period, rate = unpack('<BBI6I5', argument)
 limit = rate
+local padding = string.rep('\0', 21) -- for what is not a member of ours: the caller finds that out
 -- The number of an entry by which `excess` tokens have left, and the entry: totals rise with it.
 local function find(key, excess)
   local log = more[key]
@@ -16,7 +17,7 @@ local function find(key, excess)
   local high = redis.call('ZCARD', KEYS[key]) - 1
   while low < high do
     local middle = (low + high - (low + high) % 2) / 2
-    local _, _, total = unpack('<I7I7I7', redis.call('ZRANGE', KEYS[key], middle, middle)[1])
+    local _, _, total = unpack('<I7I7I7', redis.call('ZRANGE', KEYS[key], middle, middle)[1] .. padding)
     if (total - log.before) % 4503599627370496 >= excess then high = middle else low = middle + 1 end
   end
   return low, redis.call('ZRANGE', KEYS[key], low, low)[1]
@@ -32,7 +33,7 @@ local function tell(key, cost, fits)
       time = log.at
     elseif excess <= log.used and not log.cut then
       local _, entry = find(key, excess)
-      time = unpack('<I7', entry)
+      time = unpack('<I7', entry .. padding)
     end
     log.asked, log.told = excess, pack('<I7', time)
   end
@@ -77,7 +78,7 @@ for i = first, last do
         log.has_expired = true
         log.first = redis.call('ZRANGEBYSCORE', KEYS[i], horizon + 1, '+inf', 'LIMIT', '0', '1')[1]
       end
-      sound = sound and #log.first == 21
+      sound = sound and log.first and #log.first == 21
       if sound then
         local total0
         log.at, log.cost, total0 = unpack('<I7I7I7', log.first)
@@ -93,6 +94,7 @@ for i = first, last do
   end
   if not sound then
     answer[i + 2] = ends.err and ends or foreign
+    taken[i] = nil
   else
     free[i], more[i], watch[i] = rate - log.used, log, tell
     answer[i + 2] = pack('<I7I7I7', log.used, log.moment, log.live or 0)

@@ -36,12 +36,15 @@ for i = first, last do
         count, place = unpack('<I7', value, place)
         sum = sum - count
       end
-      old = unpack('<I7', value, place)
+      old, place = unpack('<I7', value, place)
+      sound = old <= sum
+      -- Where there are many counts, that they make up the sum is left to the caller.
+      if slots == 1 then sound = sum == old + (steps == 0 and unpack('<I7', value, place) or 0) end
     end
-    sound = old <= sum
   end
   if not sound then
     answer[i + 2] = type(value) == 'table' and value or foreign
+    taken[i] = nil
   else
     -- Of the slot that is leaving, what is left counts, rounded up.
     local left = old > 0 and multiply_divide(moment % width, old, width) or 0

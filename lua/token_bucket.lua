@@ -33,10 +33,11 @@ for i = first, last do
       else
         _, _, burst0, c0, p0, missing, rest, time = unpack('<BBI7I5I6I7I6I7', value)
         sound = burst0 > 0 and burst0 <= most_tokens and c0 <= 1000000000000 and p0 > 0 and p0 <= 31622400000000
-        if kind == 108 and sound then
+          and (c0 > 0 or kind == 116)
+        if sound then
           local a, b = p0, c0
           while b > 0 do a, b = b, a % b end
-          c0, p0 = c0 / a, p0 / a
+          if kind == 108 then c0, p0 = c0 / a, p0 / a else sound = a == 1 end
         end
       end
       sound = sound and time < exact and (rest < p0 and missing <= burst0 + most_tokens and (missing > 0 or rest == 0)

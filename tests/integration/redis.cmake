@@ -35,7 +35,8 @@ sluice_test(store_model_test SOURCES store_model_test.cc LIBS redis_test_support
 sluice_test(redis_store_test SOURCES redis_expiry_test.cc redis_store_test.cc
             LIBS redis_test_support sluice::memory_store LABEL integration)
 sluice_test(redis_limiter_test SOURCES redis_limiter_test.cc LIBS redis_test_support sluice::shared_limiter LABEL integration)
-sluice_test(redis_failure_test SOURCES redis_failure_test.cc LIBS redis_test_support sluice::memory_store LABEL integration)
+sluice_test(redis_failure_test SOURCES redis_connection_test.cc redis_failure_test.cc redis_mangled_test.cc
+            LIBS redis_test_support sluice::memory_store LABEL integration)
 sluice_test(redis_multi_test SOURCES redis_multi_test.cc LIBS redis_test_support LABEL integration)
 sluice_test(redis_batch_test SOURCES redis_batch_test.cc LIBS redis_test_support sluice::memory_store LABEL integration)
 sluice_test(redis_algorithms_test SOURCES redis_algorithms_test.cc LIBS redis_test_support sluice::memory_store LABEL integration)

@@ -201,11 +201,12 @@ TEST_F(RedisFailureTest, public_report_61) {
 }
 
 TEST_F(RedisFailureTest, LoadingIsToldApartAndEnds) {
-  RedisServer server;
-  for (int i = 0; i < 2'000; ++i) server.command({"SET", "other:" + std::to_string(i), std::string(100, 'x')});
+  // It looks up from its work every 2 MB.
+  RedisServer server({"--rdbcompression", "no"});
+  for (int i = 0; i < 2'000; ++i) server.command({"SET", "other:" + std::to_string(i), std::string(10'000, 'x')});
   server.command({"SAVE"});
   server.kill();
-  server.start_loading({"--key-load-delay", "1000", "--loading-process-events-interval-bytes", "1024"});
+  server.start_loading({"--key-load-delay", "1000"});
   const CountedLimit limit = bucket("shop/user;tb");
   log::configure(log::Level::info, log::Format::text);
   ::testing::internal::CaptureStderr();
@@ -281,7 +282,7 @@ TEST_F(RedisFailureTest, ADeniedRequestTakesNothingFromTheNextInItsBatch) {
 }
 
 TEST_F(RedisFailureTest, BusyWithAnotherScript) {
-  RedisServer server({"--lua-time-limit", "10", "--busy-reply-threshold", "10"});
+  RedisServer server({"--lua-time-limit", "10"});
   open_ready(server.url());
   const CountedLimit limit = bucket("shop/user;tb");
   redisContext* other = redisConnectUnix(server.socket_path().c_str());

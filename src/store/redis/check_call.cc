@@ -137,6 +137,7 @@ Failure AnswerReader::read_states(const redisReply& reply, const Batch& batch, c
     if (key.place == 0) continue;
     const redisReply& element = *reply.element[key.place + 1U];
     held_[i].failure = Failure::none;
+    held_[i].is_charged = false;
     std::optional<std::string_view> value;
     if (element.type == REDIS_REPLY_ERROR) {
       held_[i].failure = classify_error(text_of(element));
@@ -151,8 +152,35 @@ Failure AnswerReader::read_states(const redisReply& reply, const Batch& batch, c
       return Failure::bad_answer;
     }
     if (!held_[i].state.read(*key.limit, value, now_, trusted_lead_)) return Failure::bad_answer;
+    if (!held_[i].state.is_sound()) {
+      blame(held_[i]);
+      if (bad_key)
+        bad_key(held_[i].failure, std::string("figures that do not fit (key ").append(batch.name(key)) + ")");
+    }
   }
   return Failure::none;
+}
+
+/// The script took figures of a key for its state that cannot be: that key's requests fail, and no others.
+void AnswerReader::blame(Held& held) {
+  held.failure = Failure::foreign_value;
+  held.is_charged = true;
+}
+
+/// What the script's verdict on a request that fails did to its other keys. False when it cannot have said that.
+bool AnswerReader::follow(std::span<const Batch::Charge> charges, char verdict) {
+  if (verdict != '0' && verdict != '1') return false;
+  for (const Batch::Charge& charge : charges) {
+    Held& held = held_[charge.key];
+    if (held.is_charged) continue;
+    if (held.failure != Failure::none) return false;
+    if (!held.state.judge(charge.cost).fits) {
+      held.state.miss(charge.cost);
+    } else if (verdict == '1') {
+      held.state.take(charge.cost);
+    }
+  }
+  return true;
 }
 
 // As the script does: all charges are judged before any is taken. False when the script said something else.
@@ -162,7 +190,7 @@ bool AnswerReader::judge(Batch& batch, Batch::Request& request, char verdict) {
   for (const Batch::Charge& charge : charges) {
     if (held_[charge.key].failure == Failure::none) continue;
     request.failure = held_[charge.key].failure;
-    return verdict == 'x';
+    return verdict == 'x' || follow(charges, verdict);
   }
   if (request.verb && request.verb->kind != Verb::Kind::peek) return read_verb(batch, request, *request.verb, verdict);
   verdicts_.resize(charges.size());
@@ -170,7 +198,11 @@ bool AnswerReader::judge(Batch& batch, Batch::Request& request, char verdict) {
   for (std::size_t i = 0; i < charges.size(); ++i) {
     KeyState& state = held_[charges[i].key].state;
     verdicts_[i] = state.judge(charges[i].cost);
-    if (!state.is_sound()) return false;
+    if (!state.is_sound()) {
+      blame(held_[charges[i].key]);
+      request.failure = Failure::foreign_value;
+      return follow(charges, verdict);
+    }
     admission.add(charges[i].enforcement, verdicts_[i].fits);
   }
   if (verdict != (admission.admitted() ? '1' : '0')) return false;

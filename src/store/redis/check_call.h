@@ -45,9 +45,12 @@ class AnswerReader {
   struct Held {
     KeyState state;
     Failure failure = Failure::none;
+    bool is_charged = false;  ///< by the script all the same, which does not look at all of a value
   };
   [[nodiscard]] Failure read_states(const redisReply& reply, const Batch& batch, const BadKey& bad_key);
   [[nodiscard]] bool judge(Batch& batch, Batch::Request& request, char verdict);
+  void blame(Held& held);
+  [[nodiscard]] bool follow(std::span<const Batch::Charge> charges, char verdict);
   [[nodiscard]] bool read_verb(const Batch& batch, const Batch::Request& request, const Verb& verb, char verdict);
   std::int64_t trusted_lead_;
   std::int64_t now_ = 0;

@@ -43,7 +43,11 @@ Failure classify_error(std::string_view error) {
   for (const auto& [word, failure] : kWords) {
     if (first == word) return failure;
   }
-  if (error.starts_with("ERR invalid password") || error.starts_with("ERR AUTH")) return Failure::not_authenticated;
+  constexpr std::array<std::string_view, 3> kWithoutLogin{
+      "ERR invalid password", "ERR AUTH", "ERR Protocol error: unauthenticated"};  // what is long is not even read
+  if (std::ranges::any_of(kWithoutLogin, [&](std::string_view words) { return error.starts_with(words); })) {
+    return Failure::not_authenticated;
+  }
   // In a script, Redis 6 says so of a command that the memory limit refuses.
   if (error.find("-OOM ") != std::string_view::npos) return Failure::out_of_memory;
   for (const auto& [word, failure] : kWords) {

@@ -114,7 +114,7 @@ bool KeyState::read_window(std::string_view value) {
   if (value.substr(0, kWindowHead) != limit_->head()) return true;  // other windows: starts anew
   Unpacker bytes(value.substr(kWindowHead));
   auto start = bytes.take_signed<8>();
-  const auto count = bytes.take<7>();
+  auto count = bytes.take<7>();
   auto at = bytes.take_signed<7>();
   if (at >= kExact || start > at || start < -kLongest || count > 2 * kMaxTokens) return false;
   if (at > now_) {
@@ -130,6 +130,13 @@ bool KeyState::read_window(std::string_view value) {
       }
       at = latest;
     }
+  }
+  if (limit_->numbers().align == Align::epoch) {
+    // As in the script, what was not taken in this very window is none of its.
+    const std::int64_t moment = std::max(now_, at);
+    const std::int64_t edge = moment - moment % in_ticks(limit_->numbers().period);
+    if (start != edge) count = 0;
+    start = edge;
   }
   state_ = CompiledLimit::State{.first = count, .second = static_cast<std::uint64_t>(start), .last = at};
   return true;
@@ -148,12 +155,17 @@ bool KeyState::read_slots(std::string_view value) {
   auto* many = std::get_if<SlidingWindow::SlottedState>(&state_);
   if (many != nullptr) many->counts.assign(slots + 1, 0);
   CompiledLimit::State two{.first = 0, .second = 0, .last = at};
+  // What has left altogether says nothing.
+  if (std::max(now_, at) / width - at / width > static_cast<std::int64_t>(slots)) return true;
   const std::int64_t oldest = at / width - static_cast<std::int64_t>(slots);
   std::uint64_t counted = 0;
   for (std::size_t i = 0; i <= slots; ++i) {
     const auto count = bytes.take<7>();
     counted += count;
-    if (count > 2 * kMaxTokens || counted > 2 * kMaxTokens) return false;
+    if (count > 2 * kMaxTokens || counted > 2 * kMaxTokens) {
+      is_sound_ = false;
+      return true;
+    }
     const auto size = static_cast<std::int64_t>(slots) + 1;
     // Where the algorithm keeps the count of that slot.
     const std::int64_t place = (oldest + static_cast<std::int64_t>(i)) % size;
@@ -169,7 +181,8 @@ bool KeyState::read_slots(std::string_view value) {
   } else {
     state_ = two;
   }
-  return counted == sum;
+  is_sound_ = counted == sum;
+  return true;
 }
 
 bool KeyState::read_figures(std::string_view value) {

@@ -37,7 +37,8 @@ class KeyState {
   [[nodiscard]] Decision decision(algorithm::Verdict verdict) const;
   /// Concurrency: the id of the lease that was taken last.
   [[nodiscard]] std::uint64_t lease() const;
-  /// False: the script answered fewer times than there were charges that wait.
+  /// False: the figures cannot be those of a state, though the script took them for it: counts that do not make up
+  /// their sum, a wait that ends before it begins, or none for a charge that must wait.
   [[nodiscard]] bool is_sound() const { return is_sound_; }
 
  private:

@@ -21,6 +21,7 @@ TEST(RedisErrors, AreToldApart) {
       {"NOAUTH Authentication required.", Failure::not_authenticated},
       {"WRONGPASS invalid username-password pair or user is disabled.", Failure::not_authenticated},
       {"ERR invalid password", Failure::not_authenticated},
+      {"ERR Protocol error: unauthenticated bulk length", Failure::not_authenticated},
       {"WRONGTYPE Operation against a key holding the wrong kind of value (key sluice:{k}x)", Failure::wrong_type},
       {"FOREIGN key sluice:{k}x holds a value that is not a state of this limit", Failure::foreign_value},
       {"CLOCK the windows given", Failure::clock_apart},

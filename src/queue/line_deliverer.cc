@@ -1,40 +1,17 @@
 #include "queue/line_deliverer.h"
 
+#include <openssl/evp.h>
 #include <unistd.h>
 
-#include <openssl/evp.h>
 #include <array>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
 
+#include "base/utf8.h"
+
 namespace sluice::queue {
 namespace {
-
-/// Length of the valid UTF-8 sequence that `text` begins with; 0: there is none.
-std::size_t utf8_length(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char first = byte(0);
-  if (first < 0x80) return 1;
-  const std::size_t length = first >= 0xf0 ? 4 : (first >= 0xe0 ? 3 : 2);
-  if (first < 0xc2 || first > 0xf4 || text.size() < length) return 0;
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xc0U) != 0x80) return 0;
-  }
-  const unsigned char second = byte(1);
-  const bool bad = (first == 0xe0 && second < 0xa0) || (first == 0xed && second > 0x9f) ||
-                   (first == 0xf0 && second < 0x90) || (first == 0xf4 && second > 0x8f);
-  return bad ? 0 : length;
-}
-
-bool is_utf8(std::string_view text) {
-  while (!text.empty()) {
-    const std::size_t length = utf8_length(text);
-    if (length == 0) return false;
-    text.remove_prefix(length);
-  }
-  return true;
-}
 
 void append_text(std::string& out, std::string_view text) {
   constexpr std::string_view digits = "0123456789abcdef";

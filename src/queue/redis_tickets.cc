@@ -1,8 +1,6 @@
 #include <hiredis/hiredis.h>
-#include <openssl/evp.h>
 
 #include <algorithm>
-#include <array>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
@@ -15,6 +13,7 @@
 #include "queue/ticket_script.h"
 #include "queue/tickets.h"
 #include "store/redis/credentials.h"
+#include "store/redis/script.h"
 #include "store/redis/url.h"
 
 namespace sluice::queue {
@@ -55,20 +54,6 @@ struct Job {
   Words words;
   std::function<void(const redisReply* reply)> done;
 };
-
-/// How the script is named to a server that has seen it.
-std::string digest_of_script() {
-  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
-  unsigned size = 0;
-  EVP_Digest(kTicketScript.data(), kTicketScript.size(), digest.data(), &size, EVP_sha1(), nullptr);
-  constexpr std::string_view digits = "0123456789abcdef";
-  std::string text;
-  for (unsigned i = 0; i < size; ++i) {
-    text += digits[digest.at(i) >> 4U];
-    text += digits[digest.at(i) & 15U];
-  }
-  return text;
-}
 
 class RedisTickets final : public Tickets {
  public:
@@ -242,7 +227,7 @@ class RedisTickets final : public Tickets {
       append(jobs[0].words);
       return;
     }
-    Words words{"EVALSHA", script_, std::to_string(jobs.size())};
+    Words words{"EVALSHA", script_.sha1, std::to_string(jobs.size())};
     for (const Job& job : jobs) words.push_back(job.key);
     words.push_back(jobs[0].verb);
     words.push_back(std::to_string(jobs[0].words.size()));
@@ -274,7 +259,7 @@ class RedisTickets final : public Tickets {
     const auto server = find_server();
     if (!server || !open(*server) || !log_in(credentials_)) return false;
     if (target_.database != 0 && !greet({"SELECT", std::to_string(target_.database)})) return false;
-    if (!greet({"SCRIPT", "LOAD", std::string(kTicketScript)})) return false;
+    if (!greet({"SCRIPT", "LOAD", script_.text})) return false;
     if (std::exchange(down_, false)) log::info("tickets: Redis answers again");
     return true;
   }
@@ -336,7 +321,7 @@ class RedisTickets final : public Tickets {
 
   const store::redis::Target target_;
   const RedisTicketsOptions options_;
-  const std::string script_ = digest_of_script();
+  const store::redis::Script script_ = store::redis::script_of(std::string(kTicketScript));
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Job> jobs_;

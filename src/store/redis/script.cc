@@ -75,14 +75,18 @@ void append_code(std::string& out, std::string_view code) {
 
 }  // namespace
 
+Script script_of(std::string text) {
+  std::string name = sha1_hex(text);
+  return {.text = std::move(text), .sha1 = std::move(name)};
+}
+
 Script make_check_script(std::string_view clock, ScriptStyle style) {
-  Script script;
-  append_code(script.text, clock);
+  std::string text;
+  append_code(text, clock);
   std::string code;
   append_code(code, lua::kMain);
-  script.text += style == ScriptStyle::literal ? literal_text(code, kMostLiteralKeys) : code;
-  script.sha1 = sha1_hex(script.text);
-  return script;
+  text += style == ScriptStyle::literal ? literal_text(code, kMostLiteralKeys) : code;
+  return script_of(std::move(text));
 }
 
 const Script& check_script(ScriptStyle style) {

@@ -14,6 +14,9 @@ struct Script {
   std::string sha1;
 };
 
+/// A text with its name.
+[[nodiscard]] Script script_of(std::string text);
+
 /// Two texts that do the same. `fast`: keys are named KEYS[i] in loops. `literal`: each key argument of each command is
 /// literally KEYS[1], KEYS[2], …, for servers that check scripts by their text; some µs slower a call, and a call has
 /// at most kMostLiteralKeys keys.

@@ -316,6 +316,7 @@ std::string failure_of(const load::Totals& totals, const Plan& plan) {
   const std::uint64_t admitted = totals.admitted + totals.admitted_local + totals.admitted_blind;
   if (admitted + totals.denied == 0) {
     if (totals.asked == 0) return "nothing was asked: the load ended before the first request";
+    if (totals.denied_blind > 0) return "the store did not answer once: all was denied by on_store_failure: deny";
     const auto most = std::ranges::max_element(totals.errors, {}, [](const auto& error) { return error.second; });
     return "no request was answered" + (most == totals.errors.end() ? "" : ": " + most->first);
   }

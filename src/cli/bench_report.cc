@@ -68,10 +68,11 @@ std::string to_table(const BenchReport& report) {
   fmt::format_to(to, "requests    {} in {:.2f} s: {:.0f}/s{}\n", totals.asked, seconds(totals.length), rate_of(totals),
                  report.rate > 0 ? fmt::format(", {:g}/s planned", report.rate) : std::string(", as fast as answered"));
   fmt::format_to(to, "answers     {} admitted, {} denied, {} failed\n",
-                 totals.admitted + totals.admitted_local + totals.admitted_blind, totals.denied, totals.failed);
-  if (totals.admitted_local + totals.admitted_blind > 0) {
-    fmt::format_to(to, "  of these  {} by on_store_failure: local, {} by allow\n", totals.admitted_local,
-                   totals.admitted_blind);
+                 totals.admitted + totals.admitted_local + totals.admitted_blind, totals.denied + totals.denied_blind,
+                 totals.failed);
+  if (totals.admitted_local + totals.admitted_blind + totals.denied_blind > 0) {
+    fmt::format_to(to, "  of these  {} by on_store_failure: local, {} by allow, {} by deny\n", totals.admitted_local,
+                   totals.admitted_blind, totals.denied_blind);
   }
   if (totals.unsent > 0) {
     fmt::format_to(to,
@@ -103,8 +104,10 @@ std::string to_json(const BenchReport& report) {
                  quoted(report.target), report.rate, seconds(totals.length), rate_of(totals), totals.asked,
                  totals.admitted);
   fmt::format_to(
-      to, R"("admitted_local":{},"admitted_blind":{},"denied":{},"failed":{},"unsent":{},"connections_lost":{},)",
-      totals.admitted_local, totals.admitted_blind, totals.denied, totals.failed, totals.unsent, totals.lanes_lost);
+      to,
+      R"("admitted_local":{},"admitted_blind":{},"denied":{},"denied_blind":{},"failed":{},"unsent":{},"connections_lost":{},)",
+      totals.admitted_local, totals.admitted_blind, totals.denied, totals.denied_blind, totals.failed, totals.unsent,
+      totals.lanes_lost);
   out += R"("errors":{)";
   for (const auto& [what, times] : totals.errors) fmt::format_to(to, "{}:{},", quoted(what), times);
   if (out.back() == ',') out.pop_back();
@@ -134,8 +137,8 @@ std::string to_json(const BenchReport& report) {
 
 std::string progress_line(const load::Totals& totals, double seconds, double rate_now) {
   return fmt::format("{:.0f} s: {:.0f}/s, {} admitted, {} denied, {} failed, p99 {}", seconds, rate_now,
-                     totals.admitted + totals.admitted_local + totals.admitted_blind, totals.denied, totals.failed,
-                     time_text(totals.latency.quantile(0.99)));
+                     totals.admitted + totals.admitted_local + totals.admitted_blind,
+                     totals.denied + totals.denied_blind, totals.failed, time_text(totals.latency.quantile(0.99)));
 }
 
 }  // namespace sluice::cli

@@ -67,6 +67,8 @@ struct Chosen {
 
 Result<Chosen> choose(const KeysOptions& options, std::vector<std::string> names, const KeyReader& reader) {
   Chosen chosen;
+  std::ranges::sort(names);
+  names.erase(std::ranges::unique(names).begin(), names.end());
   for (std::string& name : names) {
     if (reader.is_counter(name)) {
       chosen.names.push_back(std::move(name));
@@ -150,7 +152,9 @@ int keys(const KeysOptions& options, std::istream& in, bool is_terminal, std::os
   }
   const int ways =
       (options.descriptors.empty() ? 0 : 1) + (options.keys.empty() ? 0 : 1) + (options.pattern.empty() ? 0 : 1);
-  if (ways != 1) return fail("name the counters: by descriptors such as user=42, by --key, or by --pattern");
+  if (ways != 1) {
+    return fail("name the counters in one way: by descriptors such as user=42, by --key, or by --pattern");
+  }
   if (options.most < 1 || options.most > kMostKeys)
     return fail("--most must be from 1 to " + std::to_string(kMostKeys));
 

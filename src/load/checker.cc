@@ -63,6 +63,7 @@ void Checker::note(KeyId id, std::uint64_t cost, Time sent, Time answered, Answe
       key.blind = add_bounds(key.blind, cost);
       break;
     case Answered::denied:
+    case Answered::denied_blind:
     case Answered::failed:
       break;
   }

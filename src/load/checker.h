@@ -31,7 +31,8 @@ enum class Answered : std::uint8_t {
   admitted_local,  ///< by the node itself, as the store had failed
   admitted_blind,  ///< let through without being counted, as the store had failed (on_store_failure: allow)
   denied,
-  failed  ///< no answer, or an error: nothing is known to be admitted
+  denied_blind,  ///< without being judged, as the store had failed (on_store_failure: deny)
+  failed         ///< no answer, or an error: nothing is known to be admitted
 };
 
 /// What came out for one key.

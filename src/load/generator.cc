@@ -179,6 +179,9 @@ void Generator::answered(Ticket ticket, const Outcome& outcome) {
     case Answered::denied:
       ++totals_.denied;
       break;
+    case Answered::denied_blind:
+      ++totals_.denied_blind;
+      break;
     case Answered::failed:
       ++totals_.failed;
       note_error(outcome.error);

@@ -35,6 +35,7 @@ struct Totals {
   std::uint64_t admitted_local = 0;
   std::uint64_t admitted_blind = 0;
   std::uint64_t denied = 0;
+  std::uint64_t denied_blind = 0;
   std::uint64_t failed = 0;
   std::uint64_t unsent = 0;       ///< planned, but nothing was free to take it until the end
   std::uint64_t named_limit = 0;  ///< answers in which some limit took part

@@ -105,7 +105,7 @@ Outcome read_check_answer(unsigned status, std::string_view body) {
     return outcome;
   }
   if (!*allowed) {
-    outcome.how = Answered::denied;
+    outcome.how = source == "fallback_deny" ? Answered::denied_blind : Answered::denied;
   } else if (source == "fallback_local") {
     outcome.how = Answered::admitted_local;
   } else if (source == "fallback_allow") {

@@ -27,7 +27,7 @@ Outcome outcome_of(const LimiterAnswer& answer) {
       return outcome;
   }
   if (!answer.allowed) {
-    outcome.how = Answered::denied;
+    outcome.how = answer.decision.source == Source::fallback_deny ? Answered::denied_blind : Answered::denied;
   } else if (answer.decision.source == Source::fallback_local) {
     outcome.how = Answered::admitted_local;
   } else if (answer.decision.source == Source::fallback_allow) {

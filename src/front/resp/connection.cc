@@ -101,9 +101,7 @@ bool Connection::execute(std::span<const std::string_view> arguments, Time now) 
     return true;
   }
   if (is_throttle(name)) return execute_throttle(arguments, now);
-  if (arguments.size() == 2 && equal_ignoring_case(name, "reset")) {
-    return execute_reset(arguments[1], now);
-  }
+  if (arguments.size() > 1 && equal_ignoring_case(name, "reset")) return execute_reset(arguments, now);
   if (equal_ignoring_case(name, "sluice")) return execute_policy(arguments, now);
   execute_other(arguments);
   return true;
@@ -135,11 +133,15 @@ bool Connection::execute_throttle(std::span<const std::string_view> arguments, T
   return true;
 }
 
-bool Connection::execute_reset(std::string_view key, Time now) {
+bool Connection::execute_reset(std::span<const std::string_view> arguments, Time now) {
+  if (arguments.size() > 2) {
+    error("ERR wrong number of arguments for 'reset' command: expected RESET key, or RESET");
+    return true;
+  }
   if (!steps_.empty()) return false;
   environment_.metrics.add(metrics::Counter::resp_commands);
   std::unique_ptr<ThrottleStep> step = take_step();
-  const store::Progress progress = step->start_reset(key, now);
+  const store::Progress progress = step->start_reset(arguments[1], now);
   started(std::move(step), progress);
   is_exclusive_ = !steps_.empty();
   return true;

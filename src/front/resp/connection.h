@@ -81,7 +81,7 @@ class Connection final : private Step::Owner {
   /// False: not before those in flight are done.
   bool execute(std::span<const std::string_view> arguments, Time now);
   bool execute_throttle(std::span<const std::string_view> arguments, Time now);
-  bool execute_reset(std::string_view key, Time now);
+  bool execute_reset(std::span<const std::string_view> arguments, Time now);
   bool execute_policy(std::span<const std::string_view> arguments, Time now);
   void execute_other(std::span<const std::string_view> arguments);
   void started(std::unique_ptr<Step>&& step, store::Progress progress);

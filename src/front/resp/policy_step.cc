@@ -69,6 +69,10 @@ void PolicyStep::write_check(const limiter::Answer& answer, ReplyWriter& reply) 
     reply.error(text_of(answer.failure));
     return;
   }
+  if (!answer.allowed && !answer.has_figures) {  // nobody knows when to come back
+    reply.error("ERR the store failed: denied by on_store_failure");
+    return;
+  }
   reply.array(2);
   write_decision(Dialect::cell, answer.decision, reply);
   if (answer.deciding == nullptr) {

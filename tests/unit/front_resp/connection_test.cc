@@ -141,6 +141,7 @@ TEST(Resp, OneKeyIsOneCounterWhateverTheNumbers) {
   EXPECT_EQ(peer.talk("PEEK k 9 1 60\r\n"), five(0, 10, 1, -1, 540));
   EXPECT_EQ(peer.talk("THROTTLE k 1 1 60 0\r\n"), five(1, 1, 1, 0, 0));
   EXPECT_EQ(peer.talk("RESET k\r\n"), "+OK\r\n");
+  EXPECT_THAT(peer.talk("RESET k l\r\n"), StartsWith("-ERR wrong number of arguments for 'reset'"));
   EXPECT_EQ(peer.talk("PEEK k 3 1 60\r\n"), five(0, 4, 4, -1, 0));
   EXPECT_EQ(peer.talk("RESET k\r\n"), "+OK\r\n");
 }
@@ -169,6 +170,16 @@ TEST(Resp, RepliesComeInOrderHoweverTheStoreAnswers) {
                                "-ERR unknown command 'nope': see COMMAND LIST\r\n" + "*2\r\n" +
                                five(0, 2, 1, -1, 43200) + "$5\r\nDaily\r\n");
   EXPECT_EQ(peer.resumed_count, 3);
+}
+
+TEST(Resp, ADenialForWantOfAStoreIsAnError) {
+  Peer peer;
+  peer.store.slow = true;
+  peer.talk("SLUICE CHECK shop 1 user 42\r\nSLUICE CHECK shop 1 user 42\r\n");
+  peer.store.fail(Source::fallback_deny);
+  EXPECT_EQ(peer.take(), "-ERR the store failed: denied by on_store_failure\r\n");
+  peer.store.fail(Source::fallback_allow);
+  EXPECT_EQ(peer.take(), "*2\r\n" + five(0, 0, 0, -1, 0) + "$5\r\nDaily\r\n");
 }
 
 // A refund or a reset is done when all before it is, and what follows waits for it.

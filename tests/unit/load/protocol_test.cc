@@ -52,7 +52,7 @@ TEST(HttpProtocol, AsksAndReadsPipelinedAnswersInAnyPieces) {
 
 TEST(HttpProtocol, WhatIsNoAnswerFailsWithItsWords) {
   EXPECT_EQ(read_check_answer(200, R"({"allowed":true,"source":"fallback_allow"})").how, Answered::admitted_blind);
-  EXPECT_EQ(read_check_answer(503, R"({"allowed":false,"source":"fallback_deny"})").how, Answered::denied);
+  EXPECT_EQ(read_check_answer(503, R"({"allowed":false,"source":"fallback_deny"})").how, Answered::denied_blind);
   for (const std::string body : {"", "{}", "[]", "{\"allowed\":1}", "{\"allowed\":true", "hello"}) {
     const Outcome outcome = read_check_answer(404, body);
     EXPECT_EQ(outcome.how, Answered::failed) << body;

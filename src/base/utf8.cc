@@ -6,7 +6,8 @@ std::size_t utf8_length(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char first = byte(0);
   if (first < 0x80) return 1;
-  const std::size_t length = first >= 0xf0 ? 4 : (first >= 0xe0 ? 3 : 2);
+  std::size_t length = 2;
+  if (first >= 0xe0) length = first >= 0xf0 ? 4 : 3;
   if (first < 0xc2 || first > 0xf4 || text.size() < length) return 0;
   for (std::size_t i = 1; i < length; ++i) {
     if ((byte(i) & 0xc0U) != 0x80) return 0;

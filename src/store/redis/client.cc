@@ -176,6 +176,7 @@ bool Client::may_leave(const Call& first) const {
 void Client::send_volley() {
   if (options_.role_interval.count() > 0 && role_at_ <= now_) {
     role_at_ = now_ + options_.role_interval.count();
+    if (!connection_.is_waiting()) progress_at_ = now_;  // or a connection that was idle would look stuck
     connection_.ask_role();
   }
   const auto unused = std::ranges::find(volleys_, 0U);

@@ -12,8 +12,13 @@ namespace sluice::store::redis {
 void Client::answered(Batch& batch, const redisReply& reply) {
   auto& call = static_cast<Call&>(batch);
   progress_at_ = now_;
-  if (!call.is_probe && reply.type == REDIS_REPLY_ERROR) {
+  if (reply.type == REDIS_REPLY_ERROR) {
     if (const auto redirect = parse_redirect(text_of(reply))) {
+      if (call.is_probe) {
+        // Alive, though the probe's slot has moved on: calls learn from it where theirs are.
+        answered_probe(call, redirect->is_down ? Failure::server_error : Failure::none);
+        return;
+      }
       landed(call);
       if (!redirect->is_down) node_.succeeded();
       surrender(call, &*redirect);

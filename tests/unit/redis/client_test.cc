@@ -273,6 +273,25 @@ TEST_F(ClientTest, AProbeThatFailsIsRepeatedAfterTheInterval) {
   EXPECT_THAT(take_states(), IsEmpty());
 }
 
+// The probe's slot has moved to another node of a cluster: this one is alive all the same.
+TEST_F(ClientTest, AProbeThatIsSentElsewhereWasAnswered) {
+  log_in();
+  open_breaker();
+  receive(good(2));
+  take_states();
+  take_output();
+  advance_to_wakeup();
+  ASSERT_EQ(probes(), 1);
+  receive("-CLUSTERDOWN Hash slot not served\r\n");
+  EXPECT_FALSE(client_.is_up());
+  advance_to_wakeup();
+  ASSERT_EQ(probes(), 1);
+  receive("-MOVED 7 127.0.0.1:7001\r\n");
+  EXPECT_TRUE(client_.is_up());
+  EXPECT_THAT(take_states(), ElementsAre("up"));
+  EXPECT_EQ(submit(), Failure::none);
+}
+
 TEST_F(ClientTest, AProbeThatIsTooSlowProvesNothing) {
   log_in();
   open_breaker();

@@ -124,6 +124,22 @@ TEST_F(ReplicaTest, public_report_61) {
   }
 }
 
+// A connection that was idle for longer than an answer may take is not stuck.
+TEST_F(ReplicaTest, AfterSilenceTheRoleAndTheCallHaveTheirTime) {
+  log_in();
+  for (int i = 0; i < 5; ++i) {
+    advance(3'000'000'000);
+    ASSERT_EQ(submit(), Failure::none);
+    const std::string sent = pump();
+    EXPECT_THAT(sent, HasSubstr("ROLE"));
+    EXPECT_THAT(sent, HasSubstr("EVALSHA"));
+    EXPECT_GT(client_.next_wakeup(), now_);
+    advance(1'000'000);
+    receive(kMaster + good());
+    EXPECT_THAT(take_outcomes(), ElementsAre(Failure::none));
+  }
+}
+
 TEST_F(ReplicaTest, ARoleThatChangesWithoutAWordIsAskedForEachSecond) {
   log_in();
   ASSERT_EQ(submit(), Failure::none);

@@ -1,17 +1,16 @@
 // HTTP by bytes, with decisions below. The first byte picks listener and store, the second how the bytes are cut; cut
 // or whole, the same answers must come back, and every answer must be a response.
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "front/http/http_connection.h"
+#include "fuzz/support.h"
 #include "policy/policy.h"
 #include "policy/snapshot_holder.h"
 #include "store/memory/memory_store.h"
@@ -31,16 +30,10 @@ descriptors:
     rate_limit: { unlimited: true }
 )";
 
-void require(bool holds) {
-  if (!holds) std::abort();
-}
+using sluice::fuzz::require;
 
 const std::shared_ptr<const sluice::policy::Policy>& policy() {
-  static const std::shared_ptr<const sluice::policy::Policy> loaded = [] {
-    const std::array<sluice::policy::SourceText, 1> texts = {{{"p", std::string(kPolicy)}}};
-    return sluice::policy::load_texts(texts).policy;
-  }();
-  require(loaded != nullptr);
+  static const std::shared_ptr<const sluice::policy::Policy> loaded = sluice::fuzz::load(kPolicy);
   return loaded;
 }
 

@@ -1,14 +1,13 @@
 // RESP by bytes, with decisions below. The first byte picks the store and the password, the second how the bytes are
 // cut; cut or whole, the same replies must come back.
-#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
 #include <string>
 #include <string_view>
 
 #include "front/resp/connection.h"
+#include "fuzz/support.h"
 #include "policy/policy.h"
 #include "policy/snapshot_holder.h"
 #include "store/memory/memory_store.h"
@@ -25,16 +24,10 @@ descriptors:
 )";
 constexpr sluice::Time kNow{.steady = 1'000'000'000, .utc = 1'767'225'600'000'000'000};
 
-void require(bool holds) {
-  if (!holds) std::abort();
-}
+using sluice::fuzz::require;
 
 const std::shared_ptr<const sluice::policy::Policy>& policy() {
-  static const std::shared_ptr<const sluice::policy::Policy> loaded = [] {
-    const std::array<sluice::policy::SourceText, 1> texts = {{{"p", std::string(kPolicy)}}};
-    return sluice::policy::load_texts(texts).policy;
-  }();
-  require(loaded != nullptr);
+  static const std::shared_ptr<const sluice::policy::Policy> loaded = sluice::fuzz::load(kPolicy);
   return loaded;
 }
 

@@ -59,8 +59,8 @@ function(sluice_add_core)
   find_package(Threads REQUIRED)
   get_property(objects GLOBAL PROPERTY SLUICE_CORE_OBJECTS)
   file(GLOB_RECURSE headers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/include/sluice/*.h")
-  # Their code is that of sluice::limiter.
-  list(FILTER headers EXCLUDE REGEX "${SLUICE_LIMITER_HEADERS}")
+  # Their code is that of sluice::limiter or sluice::queues.
+  list(FILTER headers EXCLUDE REGEX "${SLUICE_LIMITER_HEADERS}|${SLUICE_QUEUES_HEADERS}")
 
   add_library(sluice_core ${objects})
   target_sources(sluice_core PUBLIC FILE_SET HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}/include" FILES ${headers})

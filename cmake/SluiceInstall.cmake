@@ -17,17 +17,20 @@ install(
 install(EXPORT sluice-targets FILE sluice-${kind}-targets.cmake NAMESPACE sluice:: DESTINATION ${package_dir}
         COMPONENT sluice_development)
 
-if(TARGET sluice_limiter)
+foreach(name IN ITEMS limiter queues)
+  if(NOT TARGET sluice_${name})
+    continue()
+  endif()
   install(
-    TARGETS sluice_limiter
-    EXPORT sluice-limiter-targets
+    TARGETS sluice_${name}
+    EXPORT sluice-${name}-targets
     LIBRARY COMPONENT sluice_library NAMELINK_COMPONENT sluice_development
     ARCHIVE COMPONENT sluice_development
     FILE_SET HEADERS COMPONENT sluice_development)
-  install(EXPORT sluice-limiter-targets FILE sluice-limiter-${kind}-targets.cmake NAMESPACE sluice:: DESTINATION ${package_dir}
+  install(EXPORT sluice-${name}-targets FILE sluice-${name}-${kind}-targets.cmake NAMESPACE sluice:: DESTINATION ${package_dir}
           COMPONENT sluice_development)
-  install(FILES ${PROJECT_SOURCE_DIR}/cmake/sluice-limiter-packages.cmake DESTINATION ${package_dir} COMPONENT sluice_development)
-endif()
+  install(FILES ${PROJECT_SOURCE_DIR}/cmake/sluice-${name}-packages.cmake DESTINATION ${package_dir} COMPONENT sluice_development)
+endforeach()
 
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/sluice-config.cmake.in ${PROJECT_BINARY_DIR}/sluice-config.cmake
                               INSTALL_DESTINATION ${package_dir} NO_SET_AND_CHECK_MACRO)
@@ -52,11 +55,14 @@ foreach(dir IN ITEMS LIBDIR INCLUDEDIR)
 endforeach()
 configure_file(${PROJECT_SOURCE_DIR}/cmake/sluice.pc.in ${PROJECT_BINARY_DIR}/sluice.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/sluice.pc DESTINATION ${pc_dir} COMPONENT sluice_development)
-if(TARGET sluice_limiter)
-  configure_file(${PROJECT_SOURCE_DIR}/cmake/sluice-limiter.pc.in ${PROJECT_BINARY_DIR}/sluice-limiter.pc @ONLY)
-  install(FILES ${PROJECT_BINARY_DIR}/sluice-limiter.pc DESTINATION ${pc_dir} COMPONENT sluice_development)
-endif()
+foreach(name IN ITEMS limiter queues)
+  if(TARGET sluice_${name})
+    configure_file(${PROJECT_SOURCE_DIR}/cmake/sluice-${name}.pc.in ${PROJECT_BINARY_DIR}/sluice-${name}.pc @ONLY)
+    install(FILES ${PROJECT_BINARY_DIR}/sluice-${name}.pc DESTINATION ${pc_dir} COMPONENT sluice_development)
+  endif()
+endforeach()
 
 if(TARGET sluice)
   install(TARGETS sluice RUNTIME COMPONENT sluice_daemon)
+  include(SluicePackages)
 endif()

@@ -77,6 +77,7 @@ class Peer final : private http::HttpConnection::Host {
     context_.options.max_body = 1024;
     context_.options.max_unsent = 1500;
     context_.registry = &registry_;
+    context_.throttle_deny_status = 200;
     policies_.set(policy());
     http::HttpConnection::Host& host = *this;
     connection_ = std::make_unique<http::HttpConnection>(environment_, host, clock_.now());
@@ -115,7 +116,7 @@ class Peer final : private http::HttpConnection::Host {
   http::HttpContext context_;
   http::Scratch scratch_;
   bool draining_ = false;
-  http::Environment environment_{context_, reader_, store_, shard_, clock_, draining_, scratch_};
+  http::Environment environment_{context_, reader_, store_, shard_, clock_, draining_, scratch_, false};
   std::unique_ptr<http::HttpConnection> connection_;
   std::string output_;
 };

@@ -113,26 +113,30 @@ void compare_check(std::string_view text) {
 
 /// What a verb takes has the descriptors that a check would have; the rest of it is in range.
 void compare_verbs(std::string_view text) {
-  using Kind = sluice::limiter::CounterVerb::Kind;
-  for (const Kind kind : {Kind::refund, Kind::settle, Kind::penalize, Kind::reset}) {
+  using Form = sluice::http::Form;
+  for (const Form form : {Form::refund, Form::settle, Form::penalize, Form::reset, Form::ban, Form::release,
+                          Form::commit, Form::cancel}) {
     RequestBatch batch;
     DecodeFault fault;
     bool is_array = false;
-    if (!sluice::http::decode_verb(text, kind, batch, is_array, fault)) {
+    if (!sluice::http::decode_form(text, form, batch, is_array, fault)) {
       require(!fault.code.empty() && !fault.message.empty());
       continue;
     }
     require(batch.verbs().size() == batch.requests().size());
     for (const sluice::limiter::CounterVerb& verb : batch.verbs()) {
-      require(verb.kind == kind);
       require(verb.reserved <= sluice::kMaxTokens && verb.actual <= sluice::kMaxTokens);
-      require(kind == Kind::settle || (verb.reserved == 0 && verb.actual == 0));
-      require(!verb.at || (*verb.at >= 0 && (kind == Kind::refund || kind == Kind::settle)));
+      require(form == Form::settle || form == Form::commit || form == Form::cancel ||
+              (verb.reserved == 0 && verb.actual == 0));
+      const bool has_time =
+          form == Form::refund || form == Form::settle || form == Form::commit || form == Form::cancel;
+      require(!verb.at || has_time);
+      require(verb.time.count() >= 0 && (form == Form::ban || verb.time.count() == 0));
     }
     for (const Request& request : batch.requests()) {
       require(!request.domain.empty() && !request.descriptors.empty());
       for (const Descriptor& descriptor : request.descriptors) {
-        require(!descriptor.cost || kind == Kind::refund || kind == Kind::penalize);
+        require(!descriptor.cost || form == Form::refund || form == Form::penalize || form == Form::release);
       }
     }
   }

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "policy/first_document.h"
 #include "policy/metric_path.h"
 #include "policy/policy.h"
 
@@ -44,6 +45,10 @@ void look_up(const policy::Policy& loaded, const policy::Domain& domain, const s
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);
   const std::array<policy::SourceText, 1> texts{{{"fuzz.yaml", text}}};
+  policy::LoadOptions as_envoyproxy;
+  as_envoyproxy.envoy.emplace();
+  require(text.starts_with(policy::first_document(text).text));
+  (void)policy::load_texts(texts, as_envoyproxy);
   const policy::Loaded loaded = policy::load_texts(texts);
   bool has_errors = false;
   for (const policy::Finding& finding : loaded.findings) {

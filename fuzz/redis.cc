@@ -1,5 +1,6 @@
 // What a Redis server may send: any bytes, in any pieces, to a client with checks in flight. The first byte says how
 // long the pieces are; the whole is also read as a URL.
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -70,7 +71,7 @@ class Harness final : private Client::Owner {
     check.complete();
   }
   void bad_key(Failure /*failure*/, std::string_view /*words*/) override {}
-  void call_sent() override {}
+  void call_sent(std::size_t /*requests*/) override {}
 
   const CountedLimit bucket_{.numbers = {.rate = 10, .burst = 30}, .identity = "b"};
   const CountedLimit window_{.numbers = {.algorithm = Algorithm::fixed_window, .rate = 5}, .identity = "w"};
@@ -81,12 +82,35 @@ class Harness final : private Client::Owner {
   Client client_{hello_, check_script(), {}, node_, *this};
 };
 
+// The same bytes while a connection begins that asks what kind of server it is.
+class Greeting final : private Connection::Owner {
+ public:
+  void run(std::string_view bytes, std::size_t piece) {
+    connection_.open();
+    while (!bytes.empty() && connection_.feed(bytes.substr(0, piece)) == Failure::none) {
+      bytes.remove_prefix(std::min(piece, bytes.size()));
+    }
+    if (greetings_ > 1 || (greetings_ == 1) != connection_.is_ready()) std::abort();
+    connection_.close(Failure::lost);
+  }
+
+ private:
+  void logged_in() override { ++greetings_; }
+  void answered(Batch& /*batch*/, const redisReply& /*reply*/) override { std::abort(); }
+  void failed(Batch& /*batch*/, Failure /*failure*/) override { std::abort(); }
+
+  const Hello hello_{.user = {}, .password = "pw", .database = 1, .wants_master = true, .wants_alone = true};
+  Connection connection_{hello_, check_script(), *this};
+  int greetings_ = 0;
+};
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
   if (bytes.empty()) return 0;
   Harness().run(bytes.substr(1), 1U + data[0]);
+  Greeting().run(bytes.substr(1), 1U + data[0]);
   if (const auto target = parse_url(bytes); target && target->to_text().empty()) std::abort();
   return 0;
 }

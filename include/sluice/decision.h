@@ -8,8 +8,8 @@
 
 namespace sluice {
 
-/// Fixed windows only: the charge that took the last token, and every denial.
-enum class Mark : std::uint8_t { none, quota_hit, over_quota };
+/// Fixed windows: the charge that took the last token, and every denial. Any limit: its key is banned for a time.
+enum class Mark : std::uint8_t { none, quota_hit, over_quota, banned };
 
 /// Who answered.
 enum class Source : std::uint8_t { memory, redis, fallback_local, fallback_allow, fallback_deny };
@@ -18,7 +18,7 @@ enum class Source : std::uint8_t { memory, redis, fallback_local, fallback_allow
 /// state as it is. A cost that can never fit has `retry_after` = never. A value; trivially copyable.
 struct Decision {
   bool allowed = true;             ///< may the caller go on?
-  Mark mark = Mark::none;          ///< fixed windows: the last token, or beyond it
+  Mark mark = Mark::none;          ///< fixed windows: the last token, or beyond it; or a ban
   Source source = Source::memory;  ///< who answered; in a library's limiter always memory
   std::uint32_t which = 0;         ///< index of the charge that the figures are of
   std::uint64_t limit = 0;         ///< most tokens that can be had at once
@@ -44,6 +44,9 @@ std::basic_ostream<char, Traits>& operator<<(std::basic_ostream<char, Traits>& o
       break;
     case Mark::over_quota:
       out << "over_quota";
+      break;
+    case Mark::banned:
+      out << "banned";
       break;
   }
   return out;

@@ -63,11 +63,12 @@ struct HttpAnswer {
     over_limit,    ///< by a limit
     unauthorized,  ///< an identity that the keys need is absent or cannot be verified
     unavailable,   ///< the store failed and the limit says deny, or there was no decision (answer.problem says why)
-    invalid_keys   ///< the program's keys are none: a mistake of its own
+    invalid_keys,  ///< the program's keys are none: a mistake of its own
+    waiting        ///< not denied, but stored: it is worked off later (sluice/http_queues.h)
   };
   bool allowed = true;           ///< the request may go on, and `headers` belong into its answer
   Reason reason = Reason::none;  ///< of a denial
-  unsigned status = 200;         ///< of a denial
+  unsigned status = 200;         ///< of a denial, or of a request that waits
   /// Let in, but only after so long: the limit is a leaky bucket whose policy says `delay: hold`. 0: at once. Whoever
   /// asked has to wait for it; adapters do.
   std::chrono::nanoseconds hold{0};

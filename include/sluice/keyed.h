@@ -121,7 +121,7 @@ class KeyedBase {
 ///
 /// **Memory.** Bounded by KeyedOptions::max_keys and cleaned by the calls themselves; no thread, no timer. A key takes
 /// 50 … 60 bytes, however long it is: above 11 bytes a hash stands for it, under a secret of the process (two keys are
-/// taken for one with a chance of 2^-120 at most). SlidingLog, Concurrency and SlidingWindow with several slots take
+/// taken for one with a chance of about 2^-112). SlidingLog, Concurrency and SlidingWindow with several slots take
 /// more as they grow (docs/keyed.md has figures). A key whose state equals one never seen is dropped half a second to
 /// two and a half later, if there are calls, and its memory given back to the system. When max_keys are there, a new
 /// key takes the place of one that is nearest to that among eight; figures().evicted counts those that were not yet

@@ -142,9 +142,10 @@ struct LimiterAnswer {
     empty_domain,
     no_descriptors,
     cost_out_of_range,
-    deadline,     ///< the caller's own has passed
-    stopped,      ///< the limiter, or the wait, was ended
-    store_failed  ///< of a peek alone: what it would have been told is not known
+    deadline,      ///< the caller's own has passed
+    stopped,       ///< the limiter, or the wait, was ended
+    store_failed,  ///< of a peek alone: what it would have been told is not known
+    needs_lease    ///< it leads to a limit of concurrency, whose lease could not be released
   };
   Problem problem = Problem::none;  ///< why there is no decision; none: there is
   bool allowed = true;              ///< may the request go on?

@@ -14,7 +14,7 @@
 
 namespace sluice {
 
-/// A TokenBucket of which each thread holds a share in advance, so that threads don't wait for one another's cache
+/// A TokenBucket of which each processor holds a share in advance, so that threads don't wait for one another's cache
 /// line: a decision costs a few ns and no look at the clock, however many threads decide. Worth it from some ten
 /// million decisions a second on; below, use TokenBucket, whose figures are exact.
 ///
@@ -27,7 +27,7 @@ namespace sluice {
 /// - An eighth of the burst lies in the shares, which are filled when they are used. As long as some are not, that much
 ///   of the burst may be missing after an idle time.
 /// - While a thread gathers tokens out of several shares, another may be refused what is under way.
-/// - Of an allowed answer, `remaining` is what is left in the thread's share (there are at least as many), and
+/// - Of an allowed answer, `remaining` is what is left in the processor's share (there are at least as many), and
 ///   `reset_after` the time in which an empty bucket fills. Denials and peek count all shares, one after the other.
 ///
 /// There are no debts: no settle, no penalize. Nor does it take new numbers. Thread-safe. Memory: 64 bytes a share.
@@ -87,17 +87,18 @@ class SLUICE_API ShardedTokenBucket {
     std::atomic<std::uint64_t> tokens{0};
   };
 
-  // Threads are numbered as they come.
-  [[nodiscard]] static std::uint32_t thread_number() noexcept {
-    if (thread_ == 0) thread_ = ++threads_;
-    return thread_;
+  // The processor that the thread runs on, or lately did: asking each time would cost as much as the rest.
+  [[nodiscard]] static std::uint32_t processor() noexcept {
+    if (calls_left_-- == 0) look_for_processor();
+    return processor_;
   }
-  [[nodiscard]] Share& own() const noexcept { return shares_[thread_number() & (count_ - 1)]; }
+  static void look_for_processor() noexcept;
+  [[nodiscard]] Share& own() const noexcept { return shares_[processor() & (count_ - 1)]; }
   [[nodiscard]] std::int64_t at() const noexcept {
     return clock_ != nullptr ? clock_->now().steady : internal::steady_now();
   }
 
-  // Out of the thread's own share. Cost 0 is not for it: it asks for figures.
+  // Out of the processor's own share. Cost 0 is not for it: it asks for figures.
   bool spend(std::uint64_t cost, std::uint64_t& left) noexcept {
     std::atomic<std::uint64_t>& tokens = own().tokens;
     std::uint64_t there = tokens.load(std::memory_order_relaxed);
@@ -119,8 +120,8 @@ class SLUICE_API ShardedTokenBucket {
   [[nodiscard]] Decision give_back(std::uint64_t cost, std::int64_t now) noexcept;
   [[nodiscard]] Decision fill(std::int64_t now) noexcept;
 
-  static std::atomic<std::uint32_t> threads_;
-  static constinit thread_local std::uint32_t thread_;  // 0: no number yet
+  static constinit thread_local std::uint32_t processor_;
+  static constinit thread_local std::uint32_t calls_left_;  // until it is asked for again
 
   const Clock* clock_;
   std::uint64_t burst_;

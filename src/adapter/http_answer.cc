@@ -14,7 +14,7 @@ HttpAnswer http_answer(const Decision& decision, const Limit& limit, std::string
   rule.name = name;
   limiter::Answer answer;
   answer.allowed = decision.allowed;
-  answer.statuses.push_back({.over_limit = !decision.allowed, .rule = &rule, .decision = decision});
+  answer.statuses.push_back({.over_limit = !decision.allowed, .rule = &rule, .decision = decision, .key = {}});
   answer.decision = decision;
   answer.decision.which = 0;
   answer.deciding = &rule;

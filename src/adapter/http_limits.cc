@@ -1,14 +1,17 @@
 #include "sluice/http_limits.h"
 
 #include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <memory>
 #include <mutex>
 #include <utility>
 #include <vector>
 
+#include "adapter/limits_access.h"
 #include "adapter/owned_request.h"
 #include "adapter/render_answer.h"
-#include "base/ascii.h"
-#include "front/http/accept.h"
 #include "front/http/mappers.h"
 #include "limiter/backend.h"
 #include "limiter/call.h"
@@ -18,39 +21,21 @@
 #include "sluice/clock.h"
 
 namespace sluice {
-namespace {
-
-bool wants_problem(const HttpRequest& request) {
-  http::AcceptPreference preference;
-  for (const HeaderField& field : request.headers) {
-    if (equal_ignoring_case(field.name, "accept")) preference.add(field.value);
-  }
-  return preference.wants_problem();
-}
-
-// What `call` came to, for who can be held back for at most `longest`.
-template <typename WantsProblem>
-void render(limiter::Call& call, const HttpAnswerOptions& options, std::chrono::nanoseconds longest,
-            WantsProblem wants_problem, HttpAnswer& out) {
-  std::chrono::nanoseconds hold = call.hold();
-  if (hold.count() != 0) {
-    if (hold <= longest) {
-      call.end_hold();
-    } else {
-      call.refuse_hold();
-      hold = std::chrono::nanoseconds(0);
-    }
-  }
-  adapter::render_answer(call.answer(), options, wants_problem, out);
-  out.hold = hold;
-}
-
-}  // namespace
-
 class HttpLimits::Impl {
  public:
   Impl(Limiter& limiter, HttpLimitsOptions options)
-      : backend_(limiter::Access::backend(limiter)), options_(std::move(options)) {}
+      : backend_(limiter::Access::backend(limiter)), options_(std::move(options)) {
+    without_headers_.headers_on_allowed = false;
+    without_headers_.retry_after = false;
+    without_headers_.rate_limit = false;
+    without_headers_.x_rate_limit = false;
+  }
+  ~Impl() {
+    for (Slot& slot : slots_)
+      delete slot.worker.load(std::memory_order_acquire);  // NOLINT(cppcoreguidelines-owning-memory)
+  }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
 
   // What one check on the caller's thread needs, kept from call to call.
   struct Worker final : limiter::Call::Owner {
@@ -80,7 +65,9 @@ class HttpLimits::Impl {
   };
 
   [[nodiscard]] bool is_immediate() const { return !backend_.is_shared(); }
-  [[nodiscard]] const HttpAnswerOptions& answers() const { return options_.answers; }
+  [[nodiscard]] const HttpAnswerOptions& answers(HttpAnswerParts parts = HttpAnswerParts::all) const {
+    return parts == HttpAnswerParts::all ? options_.answers : without_headers_;
+  }
 
   // What the policy counts `request` by; null: `out` is the answer.
   const Request* map(Worker& worker, const HttpRequest& request, Time now, HttpAnswer& out) const {
@@ -129,14 +116,15 @@ class HttpLimits::Impl {
   // `find(worker, now, storage, out)`: what is asked, or null.
   template <typename Find>
   void check_here(Find find, const HttpRequest& http, std::optional<std::chrono::nanoseconds> patience,
-                  HttpAnswer& out) {
+                  HttpAnswerParts parts, HttpAnswer& out) {
     const Borrowed worker(*this);
     const Time now = clock_.now();
     Request storage;
     const Request* const request = find(*worker, now, storage, out);
     if (request == nullptr) return;
     (void)worker->call.start(*request, worker->policy.get(), backend_.memory(), now);  // answered at once
-    render(worker->call, answers(), longest_hold(patience), [&] { return wants_problem(http); }, out);
+    adapter::render_call(
+        worker->call, answers(parts), longest_hold(patience), [&] { return adapter::wants_problem(http); }, out);
   }
   [[nodiscard]] std::chrono::nanoseconds longest_hold(std::optional<std::chrono::nanoseconds> patience) const {
     return std::min(options_.max_hold, patience.value_or(options_.max_hold));
@@ -151,7 +139,7 @@ class HttpLimits::Impl {
 
   // Sends what find_here() found; null: `answer` is the answer.
   Limiter::Pending send(std::shared_ptr<const adapter::OwnedRequest> asked, const HttpRequest& http, HttpAnswer& answer,
-                        Done done, std::optional<std::chrono::nanoseconds> patience);
+                        Done done, std::optional<std::chrono::nanoseconds> patience, HttpAnswerParts parts);
 
  private:
   static void refuse(HttpAnswer::Reason reason, unsigned status, std::string_view code, std::string_view message,
@@ -171,7 +159,16 @@ class HttpLimits::Impl {
     out.answer = {};
   }
 
+  // A thread finds the worker that it had the last time, if it can: what that has in hand lies in this processor's
+  // cache.
+  std::atomic<Worker*>& own_slot() {
+    static std::atomic<std::size_t> threads{0};
+    thread_local const std::size_t kNumber = threads.fetch_add(1, std::memory_order_relaxed);
+    return slots_[kNumber % slots_.size()].worker;
+  }
   std::unique_ptr<Worker> take_worker() {
+    if (Worker* const own = own_slot().exchange(nullptr, std::memory_order_acquire))
+      return std::unique_ptr<Worker>(own);
     {
       const std::scoped_lock lock(mutex_);
       if (!workers_.empty()) {
@@ -183,6 +180,10 @@ class HttpLimits::Impl {
     return std::make_unique<Worker>(backend_.policies());
   }
   void give_back(std::unique_ptr<Worker> worker) noexcept {
+    Worker* nobody = nullptr;
+    Worker* const given = worker.release();
+    if (own_slot().compare_exchange_strong(nobody, given, std::memory_order_release, std::memory_order_relaxed)) return;
+    worker.reset(given);
     const std::scoped_lock lock(mutex_);
     try {
       workers_.push_back(std::move(worker));
@@ -193,9 +194,14 @@ class HttpLimits::Impl {
 
   limiter::Backend& backend_;
   const HttpLimitsOptions options_;
+  HttpAnswerOptions without_headers_ = options_.answers;
   const SystemClock clock_;
+  struct alignas(64) Slot {
+    std::atomic<Worker*> worker{nullptr};
+  };
+  std::array<Slot, 16> slots_;
   std::mutex mutex_;
-  std::vector<std::unique_ptr<Worker>> workers_;
+  std::vector<std::unique_ptr<Worker>> workers_;  // those that found their thread's slot taken
 };
 
 namespace {
@@ -226,7 +232,7 @@ class HttpCheck final : public limiter::Check {
       render_stopped(options_, out);
     } else {
       const auto left = longest_hold_ - (std::chrono::steady_clock::now() - begun_);
-      render(*call, options_, left, [this] { return as_problem_; }, out);
+      adapter::render_call(*call, options_, left, [this] { return as_problem_; }, out);
     }
     const HttpLimits::Done done = std::move(done_);
     done(out);
@@ -243,19 +249,36 @@ class HttpCheck final : public limiter::Check {
 
 }  // namespace
 
+std::shared_ptr<const adapter::OwnedRequest> adapter::LimitsAccess::find(HttpLimits& limits, const HttpRequest& request,
+                                                                         HttpAnswer& out) {
+  HttpLimits::Impl& impl = *limits.impl_;
+  return impl.find_here([&](HttpLimits::Impl::Worker& worker, Time now, Request& /*storage*/,
+                            HttpAnswer& answer) { return impl.map(worker, request, now, answer); },
+                        out);
+}
+
+std::shared_ptr<const adapter::OwnedRequest> adapter::LimitsAccess::find(HttpLimits& limits,
+                                                                         const std::optional<LimiterRequest>& keys,
+                                                                         HttpAnswer& out) {
+  HttpLimits::Impl& impl = *limits.impl_;
+  return impl.find_here([&](HttpLimits::Impl::Worker& worker, Time /*now*/, Request& storage,
+                            HttpAnswer& answer) { return impl.read(keys, worker, storage, answer); },
+                        out);
+}
+
 HttpLimits::HttpLimits(Limiter& limiter, HttpLimitsOptions options)
     : impl_(std::make_shared<Impl>(limiter, std::move(options))) {}
 
 HttpLimits::~HttpLimits() = default;
 
 Limiter::Pending HttpLimits::Impl::send(std::shared_ptr<const adapter::OwnedRequest> asked, const HttpRequest& http,
-                                        HttpAnswer& answer, Done done,
-                                        std::optional<std::chrono::nanoseconds> patience) {
+                                        HttpAnswer& answer, Done done, std::optional<std::chrono::nanoseconds> patience,
+                                        HttpAnswerParts parts) {
   if (asked == nullptr) {
     done(answer);
     return {};
   }
-  return backend_.start(std::make_shared<HttpCheck>(std::move(asked), wants_problem(http), answers(),
+  return backend_.start(std::make_shared<HttpCheck>(std::move(asked), adapter::wants_problem(http), answers(parts),
                                                     longest_hold(patience), std::move(done)));
 }
 
@@ -285,53 +308,53 @@ void wait_for(std::optional<std::chrono::nanoseconds> patience, const HttpAnswer
 
 }  // namespace
 
-void HttpLimits::check(const HttpRequest& request, HttpAnswer& out, std::optional<std::chrono::nanoseconds> patience) {
+void HttpLimits::check(const HttpRequest& request, HttpAnswer& out, std::optional<std::chrono::nanoseconds> patience,
+                       HttpAnswerParts parts) {
   if (impl_->is_immediate()) {
     impl_->check_here([&](Impl::Worker& worker, Time now, Request& /*storage*/,
                           HttpAnswer& answer) { return impl_->map(worker, request, now, answer); },
-                      request, patience, out);
+                      request, patience, parts, out);
     return;
   }
-  wait_for(patience, impl_->answers(), out, [&](Done done) { return start(request, std::move(done), patience); });
+  wait_for(patience, impl_->answers(), out,
+           [&](Done done) { return start(request, std::move(done), patience, parts); });
 }
 
 void HttpLimits::check(const std::optional<LimiterRequest>& keys, const HttpRequest& request, HttpAnswer& out,
-                       std::optional<std::chrono::nanoseconds> patience) {
+                       std::optional<std::chrono::nanoseconds> patience, HttpAnswerParts parts) {
   if (impl_->is_immediate()) {
     impl_->check_here([&](Impl::Worker& worker, Time /*now*/, Request& storage,
                           HttpAnswer& answer) { return impl_->read(keys, worker, storage, answer); },
-                      request, patience, out);
+                      request, patience, parts, out);
     return;
   }
-  wait_for(patience, impl_->answers(), out, [&](Done done) { return start(keys, request, std::move(done), patience); });
+  wait_for(patience, impl_->answers(), out,
+           [&](Done done) { return start(keys, request, std::move(done), patience, parts); });
 }
 
 Limiter::Pending HttpLimits::start(const HttpRequest& request, Done done,
-                                   std::optional<std::chrono::nanoseconds> patience) {
+                                   std::optional<std::chrono::nanoseconds> patience, HttpAnswerParts parts) {
   HttpAnswer answer;
   if (impl_->is_immediate()) {
-    check(request, answer, patience);
+    check(request, answer, patience, parts);
     done(answer);
     return {};
   }
-  auto asked = impl_->find_here([&](Impl::Worker& worker, Time now, Request& /*storage*/,
-                                    HttpAnswer& out) { return impl_->map(worker, request, now, out); },
-                                answer);
-  return impl_->send(std::move(asked), request, answer, std::move(done), patience);
+  auto asked = adapter::LimitsAccess::find(*this, request, answer);
+  return impl_->send(std::move(asked), request, answer, std::move(done), patience, parts);
 }
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param): callers give it away, so that it may be kept
 Limiter::Pending HttpLimits::start(std::optional<LimiterRequest> keys, const HttpRequest& request, Done done,
-                                   std::optional<std::chrono::nanoseconds> patience) {
+                                   std::optional<std::chrono::nanoseconds> patience, HttpAnswerParts parts) {
   HttpAnswer answer;
   if (impl_->is_immediate()) {
-    check(keys, request, answer, patience);
+    check(keys, request, answer, patience, parts);
     done(answer);
     return {};
   }
-  auto asked = impl_->find_here([&](Impl::Worker& worker, Time /*now*/, Request& storage,
-                                    HttpAnswer& out) { return impl_->read(keys, worker, storage, out); },
-                                answer);
-  return impl_->send(std::move(asked), request, answer, std::move(done), patience);
+  auto asked = adapter::LimitsAccess::find(*this, keys, answer);
+  return impl_->send(std::move(asked), request, answer, std::move(done), patience, parts);
 }
 
 }  // namespace sluice

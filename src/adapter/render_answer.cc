@@ -1,6 +1,8 @@
 #include "adapter/render_answer.h"
 
+#include "base/ascii.h"
 #include "front/headers.h"
+#include "front/http/accept.h"
 #include "front/http/denial_body.h"
 #include "front/http/error_json.h"
 
@@ -17,8 +19,12 @@ LimiterAnswer::Problem shown(Problem problem) {
       return LimiterAnswer::Problem::no_descriptors;
     case Problem::cost_out_of_range:
       return LimiterAnswer::Problem::cost_out_of_range;
+    case Problem::needs_lease:
+      return LimiterAnswer::Problem::needs_lease;
     case Problem::none:
     case Problem::no_policy:
+    case Problem::not_enforced:      // of bans, which are not asked for here
+    case Problem::too_long_to_hold:  // nor leases
       break;
   }
   return LimiterAnswer::Problem::none;
@@ -32,8 +38,12 @@ std::string_view describe(Problem problem) {
       return "the keys have no descriptors";
     case Problem::cost_out_of_range:
       return "the cost is above 1000000000000000";
+    case Problem::needs_lease:
+      return "the keys lead to a limit of concurrency, whose lease nobody would release";
     case Problem::none:
     case Problem::no_policy:
+    case Problem::not_enforced:      // of bans, which are not asked for here
+    case Problem::too_long_to_hold:  // nor leases
       break;
   }
   return "no policy is loaded";
@@ -52,6 +62,14 @@ void show_answer(const limiter::Answer& answer, LimiterAnswer& out) {
   } else {
     out.limit = answer.deciding->label();
   }
+}
+
+bool wants_problem(const HttpRequest& request) {
+  http::AcceptPreference preference;
+  for (const HeaderField& field : request.headers) {
+    if (equal_ignoring_case(field.name, "accept")) preference.add(field.value);
+  }
+  return preference.wants_problem();
 }
 
 void render_head(const limiter::Answer& answer, const HttpAnswerOptions& options, HttpAnswer& out) {

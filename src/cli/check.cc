@@ -72,6 +72,10 @@ std::string_view sentence_of(limiter::Answer::Problem problem) {
       return "--cost must be from 0 to 1000000000000000";
     case Problem::no_policy:
       return "no policy";
+    case Problem::needs_lease:
+    case Problem::not_enforced:
+    case Problem::too_long_to_hold:
+      break;
   }
   return {};
 }

@@ -97,6 +97,7 @@ MakeDeliverer make_deliverer(const DrainOptions& options) {
                    static_cast<int>(options.to_stdout);
   if (ways != 1) throw Refusal{"give one of --deliver URL, --exec COMMAND and --stdout"};
   const nanoseconds timeout = duration_of("--timeout", options.timeout);
+  if (!options.ca.empty() && options.deliver.empty()) throw Refusal{"--ca: only for --deliver https://…"};
   if (options.to_stdout) {
     return [](boost::asio::io_context& /*io*/) { return std::make_unique<queue::LineDeliverer>(STDOUT_FILENO); };
   }
@@ -107,8 +108,15 @@ MakeDeliverer make_deliverer(const DrainOptions& options) {
   }
   auto upstream = queue::parse_upstream(options.deliver);
   if (!upstream) throw Refusal{"--deliver: " + upstream.error().message};
-  return [upstream = *upstream, timeout](boost::asio::io_context& io) {
-    return queue::make_http_deliverer(io, upstream, timeout);
+  if (!options.ca.empty() && !upstream->is_over_tls) throw Refusal{"--ca: only for --deliver https://…"};
+  queue::TrustPtr trust;
+  if (upstream->is_over_tls) {
+    auto made = queue::make_trust(options.ca);
+    if (!made) throw Refusal{"--ca: " + made.error().message};
+    trust = *std::move(made);
+  }
+  return [upstream = *upstream, trust, timeout](boost::asio::io_context& io) {
+    return queue::make_http_deliverer(io, upstream, trust, timeout);
   };
 }
 
@@ -229,6 +237,7 @@ void run(const DrainOptions& options, const config::Settings& settings) {
   runner.run();
   log_counts("stopped", runner.counts());
   (*broker)->stop();
+  if (!runner.fault().empty()) throw Refusal{"nothing can be delivered any more: " + runner.fault()};
 }
 
 }  // namespace

@@ -13,6 +13,7 @@ struct DrainOptions {
   ServeOptions settings;  ///< as those of serve
   std::string queue;
   std::string deliver;  ///< one of these three
+  std::string ca;       ///< for deliver: PEM file of the authorities to trust; empty: those of the system
   std::string exec;
   bool to_stdout = false;
   std::uint64_t in_flight = 64;
@@ -23,7 +24,7 @@ struct DrainOptions {
 };
 
 /// Runs until SIGTERM or SIGINT, then finishes what is in flight. Mistakes on `err`. Returns the exit code: 0 stopped,
-/// 1 could not start.
+/// 1 could not start, or nothing can be delivered any more (the reader of its output has gone).
 [[nodiscard]] int drain(const DrainOptions& options, std::ostream& err);
 
 }  // namespace sluice::cli

@@ -11,6 +11,7 @@
 #include "cli/printable.h"
 #include "front/http/answer_json.h"
 #include "front/http/json_text.h"
+#include "limiter/words.h"
 #include "sluice/clock.h"
 #include "store/redis/batch.h"
 #include "store/redis/check_call.h"
@@ -99,26 +100,8 @@ std::optional<std::int64_t> changed_at(Algorithm algorithm, std::string_view val
   return Unpacker(value.substr(at)).take_signed<7>();
 }
 
-std::string_view name_of(Algorithm algorithm) {
-  switch (algorithm) {
-    case Algorithm::token_bucket:
-      return "token_bucket";
-    case Algorithm::leaky_bucket:
-      return "leaky_bucket";
-    case Algorithm::fixed_window:
-      return "fixed_window";
-    case Algorithm::sliding_window:
-      return "sliding_window";
-    case Algorithm::sliding_log:
-      return "sliding_log";
-    case Algorithm::concurrency:
-      break;
-  }
-  return "concurrency";
-}
-
 std::string words_of(const Limit& limit, bool knows_rate) {
-  std::string text(name_of(limit.algorithm));
+  std::string text(limiter::algorithm_name(limit.algorithm));
   std::ranges::replace(text, '_', ' ');
   if (limit.algorithm == Algorithm::concurrency) {
     return knows_rate ? text + ", " + std::to_string(limit.rate) + " at once, for " + to_text(limit.ttl) : text;
@@ -220,7 +203,7 @@ std::optional<Error> KeyReader::read_value(KeyReport& report) {
     return std::nullopt;
   }
   if (report.numbers && report.numbers->algorithm != kind->second) {
-    report.problem = "a foreign value: the state of a " + std::string(name_of(kind->second));
+    report.problem = "a foreign value: the state of a " + std::string(limiter::algorithm_name(kind->second));
     return std::nullopt;
   }
   if (!report.numbers) {
@@ -323,7 +306,7 @@ std::string to_json(const KeyReport& report) {
   if (!report.identity.empty()) text("identity", report.identity);
   if (!report.limit_name.empty()) text("limit_name", report.limit_name);
   if (report.numbers) {
-    text("algorithm", name_of(report.numbers->algorithm));
+    text("algorithm", limiter::algorithm_name(report.numbers->algorithm));
     text("numbers", words_of(*report.numbers, report.knows_rate));
   }
   if (report.has_figures) {

@@ -8,8 +8,11 @@
 namespace sluice::cli {
 
 struct LintOptions {
-  std::vector<std::string> paths;  ///< files and directories, at least one
-  bool strict = false;             ///< warnings count as errors
+  std::vector<std::string> paths{};  ///< files and directories; none: with `as_envoyproxy` alone, RUNTIME_ROOT's
+  bool strict = false;               ///< warnings count as errors
+  /// As `serve --compat envoyproxy` reads and judges them: a directory is what RUNTIME_APPDIRECTORY is there.
+  bool as_envoyproxy = false;
+  std::vector<std::string> environment{};  ///< NAME=value lines, for `as_envoyproxy`
 };
 
 /// One finding a line on `out`: file:line:column: error|warning: what. Returns the exit code: 0 clean, 1 any error.

@@ -16,6 +16,7 @@
 #include "base/suggest.h"
 #include "cli/bench.h"
 #include "cli/check.h"
+#include "cli/completion.h"
 #include "cli/drain.h"
 #include "cli/keys.h"
 #include "cli/lint.h"
@@ -40,6 +41,7 @@ Commands:
   lint     Read policy files and tell what is wrong with them
   bench    Put load on a daemon or the library, and check what is admitted; exit code 2: too much
   config   Print the settings that serve would run with, and where each comes from
+  completion  Print what bash, zsh or fish completes commands and options by
 
 Examples:
   sluice serve --policy examples/policies/article.yaml
@@ -77,7 +79,8 @@ std::string unexpected(const CLI::App& command, const std::string& argument) {
 
 int unknown_command(const std::string& name) {
   if (name.starts_with('-')) return fail("", "unknown flag " + name + "; see 'sluice --help'");
-  constexpr std::array<std::string_view, 7> commands{"drain", "serve", "check", "lint", "config", "bench", "keys"};
+  constexpr std::array<std::string_view, 8> commands{"drain",  "serve", "check", "lint",
+                                                     "config", "bench", "keys",  "completion"};
   const std::string_view near = sluice::nearest(name, commands);
   return fail("", "unknown command '" + name + "'" +
                       (near.empty() ? "; see 'sluice --help'" : "; did you mean '" + std::string(near) + "'?"));
@@ -208,6 +211,37 @@ CLI::App* add_keys(CLI::App& app, sluice::cli::KeysOptions& options, SettingFlag
   return keys;
 }
 
+// A command's description up to its first pause.
+std::string first_words(const std::string& text) {
+  const std::string words = text.substr(0, text.find_first_of(".(;:"));
+  return words.substr(0, words.find_last_not_of(' ') + 1);
+}
+
+int print_completion(const CLI::App& app, const std::string& shell) {
+  std::vector<sluice::cli::CompletedCommand> commands;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    sluice::cli::CompletedCommand shape{.name = command->get_name(),
+                                        .help = first_words(command->get_description()),
+                                        .words = {},
+                                        .takes_files = command->get_name() == "lint",
+                                        .options = {}};
+    if (shape.name == "keys") shape.words = {"inspect", "reset"};
+    if (shape.name == "completion") shape.words = {"bash", "zsh", "fish"};
+    for (const CLI::Option* option : command->get_options()) {
+      if (option->get_positional() || option->get_lnames().empty()) continue;
+      const bool is_flag = option->get_items_expected_max() == 0;
+      shape.options.push_back({.name = "--" + option->get_lnames().front(),
+                               .value = is_flag ? "" : option->get_type_name(),
+                               .help = option->get_description()});
+    }
+    commands.push_back(std::move(shape));
+  }
+  const auto script = sluice::cli::completion_script(shell, commands);
+  if (!script) return fail("completion", "no such shell: '" + shell + "'; expected bash, zsh or fish");
+  std::cout << *script;
+  return EXIT_SUCCESS;
+}
+
 int run(int argc, char** argv) {
   CLI::App app;
   app.allow_extras();
@@ -253,6 +287,9 @@ int run(int argc, char** argv) {
       "lint",
       "Read policy files and tell what is wrong with them, one finding a line. Exit code 0: nothing, 1: errors.");
   lint->add_flag("--strict", lint_options.strict, "Warnings count as errors");
+  std::string lint_compat;
+  lint->add_option("--compat", lint_compat, "envoyproxy: as serve --compat envoyproxy reads them (SLUICE_COMPAT) [off]")
+      ->type_name("SERVICE");
   lint->add_option("path", lint_options.paths, "Policy files and directories")->type_name("PATH");
 
   sluice::cli::BenchOptions bench_options;
@@ -268,8 +305,10 @@ int run(int argc, char** argv) {
       app.add_subcommand("drain", "Work off a queue of requests beyond their limit, at the limit's rate.");
   drain_flags.add_to(*drain);
   drain->add_option("--queue", drain_options.queue, "Queue of the server file")->type_name("NAME");
-  drain->add_option("--deliver", drain_options.deliver, "Deliver over HTTP to this server: http://host:port[/base]")
+  drain->add_option("--deliver", drain_options.deliver, "Deliver over HTTP to this server: http[s]://host:port[/base]")
       ->type_name("URL");
+  drain->add_option("--ca", drain_options.ca, "Authorities to trust behind https:// [those of the system]")
+      ->type_name("FILE");
   drain->add_option("--exec", drain_options.exec, "Deliver by this command, with the body on standard input")
       ->type_name("COMMAND");
   drain->add_flag("--stdout", drain_options.to_stdout, "Deliver as lines of JSON on standard output");
@@ -282,7 +321,11 @@ int run(int argc, char** argv) {
   drain->add_option("--report", drain_options.report, "Log the counts so often; without it at the end only")
       ->type_name("DURATION");
 
-  for (CLI::App* command : {serve, config, drain, check, lint, bench, keys}) {
+  std::string shell;
+  CLI::App* completion = app.add_subcommand("completion", "Print what a shell completes commands and options by.");
+  completion->add_option("shell", shell, "bash, zsh or fish")->type_name("SHELL");
+
+  for (CLI::App* command : {serve, config, drain, check, lint, bench, keys, completion}) {
     command->allow_extras();
     command->set_help_flag("-h,--help", "Show this");
   }
@@ -347,8 +390,19 @@ int run(int argc, char** argv) {
       return fail("check", "no descriptor: name what is asked for, such as user=42");
     return sluice::cli::check(check_options, std::cout, std::cerr);
   }
+  if (used.front() == completion) return print_completion(app, shell);
   if (used.front() == bench) return sluice::cli::bench(bench_options, std::cout, std::cerr);
-  if (lint_options.paths.empty()) return fail("lint", "no policy: name files or directories");
+  if (const char* variable = std::getenv("SLUICE_COMPAT"); lint_compat.empty() && variable != nullptr) {
+    lint_compat = variable;
+  }
+  lint_options.as_envoyproxy = lint_compat == "envoyproxy";
+  if (!lint_compat.empty() && lint_compat != "off" && !lint_options.as_envoyproxy) {
+    return fail("lint", "--compat: expected envoyproxy or off, found '" + lint_compat + "'");
+  }
+  if (lint_options.paths.empty() && !lint_options.as_envoyproxy) {
+    return fail("lint", "no policy: name files or directories");
+  }
+  if (lint_options.as_envoyproxy) lint_options.environment = sluice::cli::environment();
   return sluice::cli::lint(lint_options, std::cout);
 }
 
@@ -368,13 +422,30 @@ class SafeStream {
   sluice::cli::SafeOutput safe_;
 };
 
+// An image of envoyproxy/ratelimit is told to run /bin/ratelimit: by its place, or as what comes after ours.
+std::vector<char*> arguments_of(std::span<char*> given) {
+  static std::array<char, 6> serve{"serve"};
+  static std::array<char, 9> compat{"--compat"};
+  static std::array<char, 11> envoyproxy{"envoyproxy"};
+  const auto is_ratelimit = [](std::string_view path) { return path.substr(path.rfind('/') + 1) == "ratelimit"; };
+  std::vector<char*> arguments(given.begin(), given.end());
+  std::size_t at = 0;
+  while (at < arguments.size() && at < 2 && !is_ratelimit(arguments[at])) ++at;
+  if (at == arguments.size() || at == 2) return arguments;
+  const std::array replacement{serve.data(), compat.data(), envoyproxy.data()};
+  arguments.erase(arguments.begin() + 1, arguments.begin() + static_cast<std::ptrdiff_t>(at) + 1);
+  arguments.insert(arguments.begin() + 1, replacement.begin(), replacement.end());
+  return arguments;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   const SafeStream out(std::cout);
   const SafeStream err(std::cerr);
   try {
-    const int code = run(argc, argv);
+    std::vector<char*> arguments = arguments_of({argv, static_cast<std::size_t>(argc)});
+    const int code = run(static_cast<int>(arguments.size()), arguments.data());
     // An answer that nobody could read is no success.
     if (!std::cout.flush()) return fail("", "cannot write to standard output");
     return code;

@@ -3,11 +3,15 @@
 #include <algorithm>
 #include <utility>
 
+#include "store/redis/advice.h"
+#include "store/redis/error_kinds.h"
 #include "store/redis/resp_writer.h"
+#include "store/redis/server_kind.h"
 
 namespace sluice::cli {
 
 using store::redis::Reply;
+using store::redis::text_of;
 
 Result<std::unique_ptr<RedisConnection>> RedisConnection::open(const store::redis::Address& address,
                                                                const Options& options) {
@@ -36,6 +40,12 @@ std::optional<Error> RedisConnection::greet(const Options& options) {
     store::redis::append_auth(bytes, options.user, options.password);
     ++count;
   }
+  const std::size_t hello = count;
+  if (options.wants_alone) {
+    bytes += command_bytes({"HELLO"});
+    ++count;
+  }
+  const std::size_t select = count;
   if (options.database != 0) {
     bytes += command_bytes({"SELECT", std::to_string(options.database)});
     ++count;
@@ -43,10 +53,29 @@ std::optional<Error> RedisConnection::greet(const Options& options) {
   if (count == 0) return std::nullopt;
   const auto replies = ask_raw(bytes, count);
   if (!replies) return replies.error();
-  for (const Reply& reply : *replies) {
-    if (reply->type == REDIS_REPLY_ERROR) return server_error(*this, *reply);
+  for (std::size_t i = 0; i < replies->size(); ++i) {
+    const redisReply& reply = *(*replies)[i];
+    if (i == hello && options.wants_alone) {
+      if (auto error = judge_hello(reply)) return error;
+    } else if (reply.type == REDIS_REPLY_ERROR) {
+      Error error = server_error(*this, reply);
+      const bool is_unknown =
+          i == select && store::redis::classify_error(text_of(reply)) == store::Failure::server_error;
+      if (is_unknown) error.message = store::redis::advised(error.message, store::redis::kNoDatabase);
+      return error;
+    }
   }
   return std::nullopt;
+}
+
+std::optional<Error> RedisConnection::judge_hello(const redisReply& reply) const {
+  if (reply.type == REDIS_REPLY_ERROR) {
+    if (store::redis::may_do_without_hello(text_of(reply))) return std::nullopt;
+    return server_error(*this, reply);
+  }
+  const std::string_view objection = store::redis::objection_to(reply);
+  if (objection.empty()) return std::nullopt;
+  return Error{"Redis " + server_ + ": " + std::string(objection)};
 }
 
 Result<Reply> RedisConnection::ask(const std::vector<std::string>& words) {
@@ -84,16 +113,19 @@ std::optional<Error> RedisConnection::run_until(Done done) {
 }
 
 Error RedisConnection::broken(std::string_view why) {
-  return Error{"Redis " + server_ + ": " +
-               std::string(!why.empty() ? why : (is_open_ ? "the connection was closed" : "cannot be reached"))};
+  std::string_view words = why;
+  if (words.empty()) words = is_open_ ? "the connection was closed" : "cannot be reached";
+  if (why.empty() && is_open_ && !has_heard_) words = store::redis::kClosedUnheard;
+  return Error{"Redis " + server_ + ": " + std::string(words)};
 }
 
 void RedisConnection::wire_read(std::string_view bytes) {
+  has_heard_ = true;
   reader_.feed(bytes);
   while (Reply reply = reader_.next()) replies_.push_back(std::move(reply));
   if (!reader_.failed()) return;
   wire_->close();
-  failed_ = "an answer that is not of the protocol";
+  failed_ = std::string(store::redis::strange_answer(bytes));
 }
 
 void RedisConnection::wire_failed(std::string_view why) { failed_ = std::string(why); }
@@ -106,7 +138,12 @@ std::string command_bytes(const std::vector<std::string>& words) {
 }
 
 Error server_error(const RedisConnection& connection, const redisReply& reply) {
-  return Error{"Redis " + connection.server() + ": " + std::string(store::redis::text_of(reply))};
+  const std::string_view words = text_of(reply);
+  const std::string detail = store::redis::error_detail(store::redis::classify_error(words), words);
+  // Where the kind would tell all, there is no kind here.
+  const bool is_told = detail.starts_with(words.substr(0, words.find(' ')));
+  return Error{"Redis " + connection.server() + ": " +
+               (is_told ? detail : store::redis::advised(store::redis::one_line(words), detail))};
 }
 
 }  // namespace sluice::cli

@@ -27,6 +27,7 @@ class RedisConnection final : private store::redis::Wire::Owner {
     std::string user;
     std::string password;  ///< empty: no AUTH
     int database = 0;
+    bool wants_alone = false;          ///< refuses what is not one master that works alone
     store::redis::Tls* tls = nullptr;  ///< null: in the clear. Must outlive open()
     std::chrono::milliseconds patience{5'000};
   };
@@ -60,6 +61,7 @@ class RedisConnection final : private store::redis::Wire::Owner {
   [[nodiscard]] std::optional<Error> run_until(Done done);
   [[nodiscard]] Error broken(std::string_view why);
   [[nodiscard]] std::optional<Error> greet(const Options& options);
+  [[nodiscard]] std::optional<Error> judge_hello(const redisReply& reply) const;
 
   const std::string server_;
   const std::chrono::milliseconds patience_;
@@ -68,13 +70,14 @@ class RedisConnection final : private store::redis::Wire::Owner {
   store::redis::ReplyReader reader_;
   std::deque<store::redis::Reply> replies_;
   bool is_open_ = false;
+  bool has_heard_ = false;  ///< anything of the server
   bool is_writing_ = false;
   std::optional<std::string> failed_;  ///< why
 };
 
 /// A command in the protocol's form.
 [[nodiscard]] std::string command_bytes(const std::vector<std::string>& words);
-/// What a server said: "Redis 127.0.0.1:6379: NOPERM …".
+/// What a server said, and what to look at: "Redis 127.0.0.1:6379: NOPERM …".
 [[nodiscard]] Error server_error(const RedisConnection& connection, const redisReply& reply);
 
 }  // namespace sluice::cli

@@ -9,6 +9,7 @@
 
 #include "store/redis/credentials.h"
 #include "store/redis/key_slot.h"
+#include "store/redis/sentinel.h"
 #include "store/redis/slots.h"
 #include "store/redis/target.h"
 
@@ -82,8 +83,9 @@ Result<RedisConnection::Options> RedisServers::access(const store::redis::Creden
 Result<RedisConnection*> RedisServers::at(const Address& address) {
   std::unique_ptr<RedisConnection>& held = connections_[address.to_text()];
   if (held == nullptr) {
-    const auto options = access(resolved_.credentials, tls_.get(), resolved_.target.database);
+    auto options = access(resolved_.credentials, tls_.get(), resolved_.target.database);
     if (!options) return options.error();
+    options->wants_alone = resolved_.target.topology == Topology::standalone;
     auto made = RedisConnection::open(address, *options);
     if (!made) return made.error();
     held = *std::move(made);
@@ -101,7 +103,9 @@ std::optional<Error> RedisServers::find_master() {
     if (!connection) return connection.error();
     const auto answer = (*connection)->ask({"SENTINEL", "get-master-addr-by-name", resolved_.target.master});
     if (!answer) return answer.error();
-    if (is_error(*answer)) return server_error(**connection, **answer);
+    if (is_error(*answer)) {
+      return Error{"Redis " + sentinel.to_text() + ": " + store::redis::explain_sentinel_error(text_of(**answer))};
+    }
     const redisReply& told = **answer;
     const Error unknown{"the sentinel " + sentinel.to_text() + " does not know the master " + resolved_.target.master};
     if (told.type != REDIS_REPLY_ARRAY || told.elements != 2) return unknown;
@@ -136,7 +140,8 @@ std::optional<Error> RedisServers::load_map() {
     }
     const auto answer = (*connection)->ask({"CLUSTER", "SLOTS"});
     if (!answer || is_error(*answer)) {
-      last = answer ? server_error(**connection, **answer) : answer.error();
+      last = answer ? Error{"Redis " + node.to_text() + ": " + store::redis::explain_map_error(text_of(**answer))}
+                    : answer.error();
       connections_.erase(node.to_text());
       continue;
     }

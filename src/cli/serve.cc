@@ -2,31 +2,22 @@
 
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstddef>
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <optional>
 #include <ostream>
 #include <span>
+#include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 
 #include "base/log.h"
+#include "base/read_file.h"
 #include "base/result.h"
 #include "server/server.h"
 
 namespace sluice::cli {
 namespace {
-
-std::vector<std::string> environment() {
-  std::vector<std::string> lines;
-  for (char** line = environ; line != nullptr && *line != nullptr; ++line) lines.emplace_back(*line);
-  return lines;
-}
 
 Result<std::optional<config::File>> read_config(const ServeOptions& options) {
   std::string name = options.config;
@@ -35,16 +26,9 @@ Result<std::optional<config::File>> read_config(const ServeOptions& options) {
     if (variable == nullptr || *variable == '\0') return std::optional<config::File>();
     name = variable;
   }
-  const auto fail = [&](const std::error_code& error) {
-    return Error{name + ": cannot read the server file: " + error.message()};
-  };
-  std::error_code error;
-  if (std::filesystem::is_directory(name, error)) return fail(std::make_error_code(std::errc::is_a_directory));
-  std::ifstream in(name, std::ios::binary);
-  if (!in) return fail({errno, std::generic_category()});
-  std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
-  if (in.bad()) return fail(std::make_error_code(std::errc::io_error));
-  return std::optional<config::File>(config::File{.name = std::move(name), .text = std::move(text)});
+  auto text = read_regular_file(name, std::string::npos);
+  if (!text) return Error{name + ": cannot read the server file: " + text.error().message};
+  return std::optional<config::File>(config::File{.name = std::move(name), .text = *std::move(text)});
 }
 
 std::string shown(const config::Setting& setting, std::span<const std::string> values) {
@@ -61,6 +45,12 @@ std::string shown(const config::Setting& setting, std::span<const std::string> v
 }
 
 }  // namespace
+
+std::vector<std::string> environment() {
+  std::vector<std::string> lines;
+  for (char** line = environ; line != nullptr && *line != nullptr; ++line) lines.emplace_back(*line);
+  return lines;
+}
 
 std::optional<config::Resolved> resolve_settings(const ServeOptions& options, std::ostream& err) {
   const auto file = read_config(options);
@@ -96,6 +86,9 @@ int show_settings(const ServeOptions& options, std::ostream& out, std::ostream& 
     const config::Setting& setting = config::all_settings()[row];
     const config::Source& source = resolved->sources[row];
     out << setting.name << ": " << shown(setting, source.values) << "  # " << source.origin << '\n';
+  }
+  for (const auto& [variable, source] : resolved->variables) {
+    out << variable << ": " << source.values.front() << "  # " << source.origin << '\n';
   }
   for (const config::QueueSettings& queue : resolved->settings.queues) {
     out << "queues." << queue.name << ": " << config::to_text(queue) << '\n';

@@ -15,6 +15,9 @@ struct ServeOptions {
   std::vector<config::Flag> flags;  ///< settings given on the command line
 };
 
+/// This process' environment: NAME=value lines.
+[[nodiscard]] std::vector<std::string> environment();
+
 /// The settings in force, or nothing: then what is wrong is on `err`.
 [[nodiscard]] std::optional<config::Resolved> resolve_settings(const ServeOptions& options, std::ostream& err);
 

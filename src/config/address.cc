@@ -9,7 +9,7 @@ namespace sluice::config {
 namespace {
 
 Error not_an_address(std::string_view text) {
-  return Error{"expected HOST:PORT, [IPV6]:PORT, :PORT or off, found '" + std::string(text) + "'"};
+  return Error{"expected HOST:PORT, [IPV6]:PORT, :PORT, unix:PATH or off, found '" + std::string(text) + "'"};
 }
 
 bool is_name(std::string_view host) {
@@ -34,6 +34,14 @@ Result<Address> parse_address(std::string_view text) {
     address.off = true;
     return address;
   }
+  if (constexpr std::string_view unix_scheme = "unix:"; text.starts_with(unix_scheme)) {
+    constexpr std::size_t longest = 107;  // of a socket's name
+    address.socket = text.substr(unix_scheme.size());
+    if (address.socket.empty() || address.socket.size() > longest) {
+      return Error{"expected unix: and a path of 1 to 107 bytes, found '" + std::string(text) + "'"};
+    }
+    return address;
+  }
   const std::size_t colon = text.rfind(':');
   if (colon == std::string_view::npos) return not_an_address(text);
   std::string_view host = text.substr(0, colon);
@@ -56,6 +64,7 @@ Result<Address> parse_address(std::string_view text) {
 
 std::string to_text(const Address& address) {
   if (address.off) return "off";
+  if (!address.socket.empty()) return "unix:" + address.socket;
   const bool v6 = address.host.find(':') != std::string::npos;
   return (v6 ? "[" + address.host + "]" : address.host) + ":" + std::to_string(address.port);
 }

@@ -15,10 +15,11 @@ struct Address {
   bool off = false;
   std::string host;
   std::uint16_t port = 0;
+  std::string socket;  ///< not empty: this path, in place of host and port
   friend bool operator==(const Address&, const Address&) = default;
 };
 
-/// Reads host:port, [v6]:port, :port or off. The error is a sentence without a place.
+/// Reads host:port, [v6]:port, :port, unix:PATH or off. The error is a sentence without a place.
 [[nodiscard]] Result<Address> parse_address(std::string_view text);
 /// What parse_address reads back as the same.
 [[nodiscard]] std::string to_text(const Address& address);

@@ -36,6 +36,7 @@ constexpr std::array kKeys{
     KnownKey{"dead_letter", std::nullopt},
     KnownKey{"max_length", Kind::memory},
     KnownKey{"deliver", Kind::memory},
+    KnownKey{"ca", Kind::memory},
     KnownKey{"brokers", Kind::kafka},
     KnownKey{"topic", Kind::kafka},
     KnownKey{"group", Kind::kafka},
@@ -68,8 +69,9 @@ std::string lower(std::string text) {
 
 class QueueReader {
  public:
-  QueueReader(const yaml::Node& map, const std::string& file, std::string name, std::vector<std::string>& errors)
-      : map_(map), file_(file), errors_(errors) {
+  QueueReader(const yaml::Node& map, const std::string& file, std::string name, bool needs_deliver,
+              std::vector<std::string>& errors)
+      : map_(map), file_(file), needs_deliver_(needs_deliver), errors_(errors) {
     queue_.name = std::move(name);
   }
 
@@ -121,6 +123,10 @@ class QueueReader {
   }
 
   void check_name(const yaml::Node& key) {
+    const auto is_right = [&](const KnownKey& one) {
+      return one.name == key.text && (!one.kind || *one.kind == queue_.kind);
+    };
+    if (std::ranges::any_of(kKeys, is_right)) return;
     const auto* const known = std::ranges::find(kKeys, key.text, &KnownKey::name);
     if (known == kKeys.end()) {
       std::vector<std::string_view> names;
@@ -131,7 +137,7 @@ class QueueReader {
       error(key.position,
             ": unknown setting '" + key.text + "'" +
                 (meant.empty() ? "; docs/overflow.md lists all" : "; did you mean '" + std::string(meant) + "'?"));
-    } else if (known->kind && *known->kind != queue_.kind) {
+    } else {
       error(key.position, "." + key.text + ": a queue of type " + std::string(name_of(queue_.kind)) +
                               " has no use for it; it belongs to " + std::string(name_of(*known->kind)));
     }
@@ -231,8 +237,9 @@ class QueueReader {
       case Kind::memory:
         read_number("max_length", 1, kMostWaiting, queue_.max_length);
         read_text("deliver", queue_.deliver);
-        need("deliver", queue_.deliver, "http://127.0.0.1:9000");
-        check_scheme("deliver", queue_.deliver, {"http://"});
+        if (needs_deliver_) need("deliver", queue_.deliver, "http://127.0.0.1:9000");
+        read_path("ca", queue_.ca);
+        check_scheme("deliver", queue_.deliver, {"http://", "https://"});
         break;
       case Kind::kafka:
         read_kafka();
@@ -284,6 +291,7 @@ class QueueReader {
 
   const yaml::Node& map_;
   const std::string& file_;
+  const bool needs_deliver_;
   std::vector<std::string>& errors_;
   std::map<std::string, const yaml::Node*> fields_;
   QueueSettings queue_;
@@ -297,7 +305,7 @@ bool is_name(std::string_view text) {
 
 }  // namespace
 
-QueuesText read_queues(const yaml::Node& node, const std::string& file) {
+QueuesText read_queues(const yaml::Node& node, const std::string& file, bool needs_deliver) {
   QueuesText result;
   const auto error = [&](yaml::Position position, const std::string& message) {
     result.errors.push_back(file + ":" + std::to_string(position.line) + ":" + std::to_string(position.column) + ": " +
@@ -323,7 +331,7 @@ QueuesText read_queues(const yaml::Node& node, const std::string& file) {
       error(key.position, "queues." + key.text + " is there twice");
     } else if (value.kind != yaml::Node::Kind::map) {
       error(value.position, "queues." + key.text + ": expected its settings as 'name: value'");
-    } else if (auto queue = QueueReader(value, file, key.text, result.errors).read()) {
+    } else if (auto queue = QueueReader(value, file, key.text, needs_deliver, result.errors).read()) {
       result.queues.push_back(*std::move(queue));
     }
   }

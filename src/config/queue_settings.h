@@ -23,7 +23,7 @@ struct QueueSettings {
 
   // memory
   std::uint64_t max_length = 10'000;
-  std::string deliver;  ///< http://…: where this process itself delivers to
+  std::string deliver;  ///< http[s]://…: where this process itself delivers to
 
   // kafka
   std::string brokers;
@@ -37,7 +37,7 @@ struct QueueSettings {
   std::uint64_t lanes = 8;                                               ///< queues that the keys are spread over
   std::uint64_t prefetch = 500;                                          ///< most messages unacknowledged, a lane
   std::chrono::nanoseconds consumer_timeout = std::chrono::minutes(30);  ///< the server's setting of that name
-  std::string ca;
+  std::string ca;  ///< memory, too: of whom to trust behind https://
   std::string certificate;
   std::string key;
 
@@ -50,8 +50,9 @@ struct QueuesText {
   std::vector<std::string> errors;
 };
 
-/// Reads the value of `queues`. `file` is for messages. Never throws.
-[[nodiscard]] QueuesText read_queues(const yaml::Node& node, const std::string& file);
+/// Reads the value of `queues`. `file` is for messages. `needs_deliver`: must one in memory say where it delivers to?
+/// Never throws.
+[[nodiscard]] QueuesText read_queues(const yaml::Node& node, const std::string& file, bool needs_deliver = true);
 
 /// "orders (kafka 127.0.0.1:9092, topic orders)": never a password.
 [[nodiscard]] std::string to_text(const QueueSettings& queue);

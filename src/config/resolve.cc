@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/suggest.h"
+#include "config/envoy_environment.h"
 #include "config/ratelimit_environment.h"
 #include "config/settings_file.h"
 
@@ -22,6 +23,7 @@ struct Candidate {
   std::vector<std::string> values;
   std::string origin;
   std::string place;
+  bool is_of_file = false;
 };
 
 class Resolver {
@@ -57,7 +59,8 @@ class Resolver {
       }
       take(value.row, {.values = std::move(value.values),
                        .origin = value.place,
-                       .place = value.place + ": " + std::string(setting.name) + ": "});
+                       .place = value.place + ": " + std::string(setting.name) + ": ",
+                       .is_of_file = true});
     }
   }
 
@@ -78,17 +81,49 @@ class Resolver {
     }
   }
 
-  /// Where nothing of ours says where Redis is.
-  void take_ratelimit_environment(std::span<const std::string> environment) {
-    if (is_set(*row_of_name("store.redis.url"))) return;
-    RatelimitEnvironment theirs = read_ratelimit_environment(environment);
+  /// Is a setting, of what has been taken, this?
+  [[nodiscard]] bool is(std::string_view setting, std::string_view value) const {
+    const Candidate& candidate = chosen_[*row_of_name(setting)];
+    return !candidate.values.empty() && candidate.values.front() == value;
+  }
+
+  /// In the place of envoyproxy/ratelimit. All of its variables but those of its first Redis.
+  void take_envoy_environment(std::span<const std::string> environment) {
+    EnvoyEnvironment theirs = read_envoy_environment(environment);
     std::ranges::move(theirs.errors, std::back_inserter(resolved_.errors));
     std::ranges::move(theirs.warnings, std::back_inserter(resolved_.warnings));
-    for (RatelimitEnvironment::Value& value : theirs.values) {
-      const auto row = row_of_name(value.setting);
-      if (!row || is_set(*row)) continue;
-      take(*row, {.values = {std::move(value.value)}, .origin = value.variable, .place = value.variable + ": "});
+    take_values(theirs.values, true);
+    // A server file, as an image may have one, gives way to where the variables say that the policy is.
+    Candidate& policy = chosen_[*row_of_name("policy")];
+    if (theirs.names_policy && policy.is_of_file) {
+      resolved_.warnings.push_back(policy.origin + ": policy: gives way to RUNTIME_ROOT");
+      policy = {.values = {}, .origin = "RUNTIME_ROOT", .place = "RUNTIME_ROOT: "};
     }
+    for (RatelimitEnvironment::Value& option : theirs.listing) {
+      resolved_.variables.emplace_back(
+          std::move(option.setting), Source{.values = {std::move(option.value)}, .origin = std::move(option.variable)});
+    }
+    resolved_.settings.envoy = std::move(theirs.options);
+    if (!theirs.has_per_second) return;
+    RatelimitEnvironment redis = read_per_second_environment(environment);
+    std::ranges::move(redis.errors, std::back_inserter(resolved_.errors));
+    std::ranges::move(redis.warnings, std::back_inserter(resolved_.warnings));
+    per_second_ = std::move(redis.values);
+    for (const RatelimitEnvironment::Value& value : per_second_) {
+      if (value.setting != "store.redis.url") continue;
+      resolved_.variables.emplace_back("REDIS_PERSECOND_URL",
+                                       Source{.values = {without_password(value.value)}, .origin = value.variable});
+    }
+    is_per_second_ = true;
+  }
+
+  /// Where nothing of ours says where Redis is.
+  void take_ratelimit_environment(std::span<const std::string> environment, bool with_defaults) {
+    if (is_set(*row_of_name("store.redis.url"))) return;
+    RatelimitEnvironment theirs = read_ratelimit_environment(environment, with_defaults);
+    std::ranges::move(theirs.errors, std::back_inserter(resolved_.errors));
+    std::ranges::move(theirs.warnings, std::back_inserter(resolved_.warnings));
+    take_values(theirs.values);
   }
 
   void take_flags(std::span<const Flag> flags) {
@@ -110,10 +145,40 @@ class Resolver {
       }
       resolved_.sources.push_back({.values = std::move(candidate.values), .origin = std::move(candidate.origin)});
     }
+    if (is_per_second_) add_per_second();
     return std::move(resolved_);
   }
 
  private:
+  /// What nothing of ours says otherwise; with `over_file` a variable that is set is stronger than a server file.
+  void take_values(std::vector<RatelimitEnvironment::Value>& values, bool over_file = false) {
+    for (RatelimitEnvironment::Value& value : values) {
+      const auto row = row_of_name(value.setting);
+      if (!row) continue;
+      const bool is_stronger = over_file && chosen_[*row].is_of_file && value.is_set;
+      if (is_set(*row) && !is_stronger) continue;
+      take(*row, {.values = {std::move(value.value)}, .origin = value.variable, .place = value.variable + ": "});
+    }
+  }
+
+  /// The same settings, but for who and where Redis is.
+  void add_per_second() {
+    auto settings = std::make_shared<Settings>(resolved_.settings);
+    for (const std::string_view name :
+         {"store.redis.master", "store.redis.username", "store.redis.password", "store.redis.password_file",
+          "store.redis.sentinel.username", "store.redis.sentinel.password", "store.redis.sentinel.password_file"}) {
+      const std::vector<std::string> none{std::string()};
+      all_settings()[*row_of_name(name)].set(*settings, none);
+    }
+    for (const RatelimitEnvironment::Value& value : per_second_) {
+      const std::vector<std::string> values{value.value};
+      if (auto error = all_settings()[*row_of_name(value.setting)].set(*settings, values)) {
+        resolved_.errors.push_back(value.variable + ": " + error->message);
+      }
+    }
+    resolved_.settings.per_second = std::move(settings);
+  }
+
   [[nodiscard]] bool is_set(std::size_t row) const { return chosen_[row].origin != kDefault; }
 
   static std::vector<std::string> split(const std::string& text) {
@@ -146,6 +211,8 @@ class Resolver {
   Resolved resolved_;
   Settings scratch_;
   std::vector<Candidate> chosen_;
+  std::vector<RatelimitEnvironment::Value> per_second_;
+  bool is_per_second_ = false;
 };
 
 }  // namespace
@@ -156,7 +223,9 @@ Resolved resolve(const std::optional<File>& file, std::span<const std::string> e
   if (file) resolver.take_file(*file);
   resolver.take_environment(environment);
   resolver.take_flags(flags);
-  resolver.take_ratelimit_environment(environment);
+  const bool replaces_envoyproxy = resolver.is("compat", "envoyproxy");
+  if (replaces_envoyproxy) resolver.take_envoy_environment(environment);
+  resolver.take_ratelimit_environment(environment, replaces_envoyproxy);
   return std::move(resolver).finish();
 }
 

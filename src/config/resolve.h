@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "config/settings.h"
@@ -31,6 +32,8 @@ struct Source {
 struct Resolved {
   Settings settings;
   std::vector<Source> sources;  ///< one a row of all_settings()
+  /// In the place of envoyproxy/ratelimit: what of its environment no setting shows, by variable.
+  std::vector<std::pair<std::string, Source>> variables;
   std::vector<std::string>
       errors;  ///< each one line, naming the place; the settings are not to be used when there is any
   std::vector<std::string> warnings;  ///< environment variables that look misspelt

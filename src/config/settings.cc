@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/duration.h"
+#include "http_client/upstream.h"
 
 namespace sluice::config {
 namespace {
@@ -84,6 +85,24 @@ Result<log::Format> parse_format(std::string_view text) {
   return parse_name(text, names);
 }
 
+Result<Compat> parse_compat(std::string_view text) {
+  constexpr std::array<std::pair<std::string_view, Compat>, 2> names{
+      {{"off", Compat::none}, {"envoyproxy", Compat::envoyproxy}}};
+  return parse_name(text, names);
+}
+
+Result<Throttle> parse_throttle(std::string_view text) {
+  constexpr std::array<std::pair<std::string_view, Throttle>, 3> names{
+      {{"off", Throttle::off}, {"200", Throttle::ok}, {"429", Throttle::too_many}}};
+  return parse_name(text, names);
+}
+
+Result<DenialKeys> parse_denial_keys(std::string_view text) {
+  constexpr std::array<std::pair<std::string_view, DenialKeys>, 3> names{
+      {{"plain", DenialKeys::plain}, {"hashed", DenialKeys::hashed}, {"none", DenialKeys::none}}};
+  return parse_name(text, names);
+}
+
 // What the store itself knows better is its to refuse; this catches what is no URL at all.
 Result<std::string> parse_redis_url(std::string_view text) {
   const std::string_view scheme = text.substr(0, std::min(text.find("://"), text.size()));
@@ -95,6 +114,27 @@ Result<std::string> parse_redis_url(std::string_view text) {
 Result<std::string> parse_text(std::string_view text) {
   if (text.find_first_of(std::string_view("\r\n\0", 3)) != std::string_view::npos) return Error{"expected one line"};
   return std::string(text);
+}
+
+Result<std::string> parse_endpoint(std::string_view text) {
+  if (!text.empty()) {
+    if (const auto upstream = http_client::parse_upstream(text); !upstream) return upstream.error();
+  }
+  return std::string(text);
+}
+
+Result<std::string> parse_service(std::string_view text) {
+  constexpr std::size_t most = 100;
+  const bool is_plain = std::ranges::all_of(text, [](char c) { return c > ' ' && c < 0x7f; });
+  if (is_plain && !text.empty() && text.size() <= most) return std::string(text);
+  return Error{"expected 1 to 100 printable characters without spaces"};
+}
+
+Result<double> parse_ratio(std::string_view text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error == std::errc{} && end == text.data() + text.size() && value >= 0 && value <= 1) return value;
+  return Error{"expected a number of 0 to 1, found '" + std::string(text) + "'"};
 }
 
 Result<SentinelTls> parse_sentinel_tls(std::string_view text) {
@@ -139,33 +179,132 @@ constexpr std::int64_t kSecond = 1'000;  // in milliseconds
 constexpr std::int64_t kHour = 3'600 * kSecond;
 constexpr std::int64_t kDay = 24 * kHour;
 
-constexpr auto kSettings = std::to_array<Setting>({
+template <auto kListen, auto kMember, auto kParse>
+std::optional<Error> set_listen(Settings& settings, std::span<const std::string> values) {
+  auto value = kParse(values.front());
+  if (!value) return value.error();
+  settings.*kListen.*kMember = *std::move(value);
+  return std::nullopt;
+}
+
+template <auto kListen, auto kMember, auto kParse>
+std::optional<Error> set_tls(Settings& settings, std::span<const std::string> values) {
+  auto value = kParse(values.front());
+  if (!value) return value.error();
+  (settings.*kListen).tls.*kMember = *std::move(value);
+  return std::nullopt;
+}
+
+template <auto kListen>
+std::optional<Error> set_client_names(Settings& settings, std::span<const std::string> values) {
+  if (std::ranges::any_of(values, [](const std::string& name) { return name.empty(); })) {
+    return Error{"expected a name as it stands in certificates, found an empty one"};
+  }
+  (settings.*kListen).tls.client_names.assign(values.begin(), values.end());
+  return std::nullopt;
+}
+
+// May clients show no certificate?
+Result<bool> parse_client_cert(std::string_view text) {
+  constexpr std::array<std::pair<std::string_view, bool>, 2> names{{{"required", false}, {"optional", true}}};
+  return parse_name(text, names);
+}
+
+/// What can be chosen for each listener beside its address. `names` of the settings, in this order.
+template <auto kListen>
+constexpr std::array<Setting, 6> listener_settings(const std::array<std::string_view, 6>& names) {
+  return {
+      {{.name = names[0],
+        .value = "NUMBER",
+        .fallback = "0",
+        .help = "Most connections at once of this listener; 0: no bound but max_connections",
+        .set = set_listen<kListen, &Listen::max_connections, parse_number<0, 1'000'000>>},
+       {.name = names[1],
+        .value = "PATH",
+        .fallback = "",
+        .help = "TLS: our certificate and its chain (PEM), read again when it changes; without it no TLS",
+        .is_path = true,
+        .set = set_tls<kListen, &tls::ServerOptions::cert, parse_text>},
+       {.name = names[2],
+        .value = "PATH",
+        .fallback = "",
+        .help = "Key (PEM) of that certificate, without a passphrase",
+        .is_path = true,
+        .set = set_tls<kListen, &tls::ServerOptions::key, parse_text>},
+       {.name = names[3],
+        .value = "PATH",
+        .fallback = "",
+        .help = "Certificates (PEM) of the authorities that clients must be certified by; without it they show none",
+        .is_path = true,
+        .set = set_tls<kListen, &tls::ServerOptions::client_ca, parse_text>},
+       {.name = names[4],
+        .value = "NAME",
+        .fallback = "",
+        .help = "Names (SAN: DNS, URI, email) of which a client's certificate must have one; without them any will do",
+        .is_list = true,
+        .set = set_client_names<kListen>},
+       {.name = names[5],
+        .value = "MODE",
+        .fallback = "required",
+        .help = "Must clients show a certificate, where client_ca is set? required or optional",
+        .set = set_tls<kListen, &tls::ServerOptions::client_optional, parse_client_cert>}}};
+}
+
+constexpr auto kListenerSettings = std::to_array({
+    listener_settings<&Settings::listen_grpc>({"listen.grpc.max_connections", "listen.grpc.tls.cert",
+                                               "listen.grpc.tls.key", "listen.grpc.tls.client_ca",
+                                               "listen.grpc.tls.client_names", "listen.grpc.tls.client_cert"}),
+    listener_settings<&Settings::listen_http>({"listen.http.max_connections", "listen.http.tls.cert",
+                                               "listen.http.tls.key", "listen.http.tls.client_ca",
+                                               "listen.http.tls.client_names", "listen.http.tls.client_cert"}),
+    listener_settings<&Settings::listen_resp>({"listen.resp.max_connections", "listen.resp.tls.cert",
+                                               "listen.resp.tls.key", "listen.resp.tls.client_ca",
+                                               "listen.resp.tls.client_names", "listen.resp.tls.client_cert"}),
+    listener_settings<&Settings::listen_admin>({"listen.admin.max_connections", "listen.admin.tls.cert",
+                                                "listen.admin.tls.key", "listen.admin.tls.client_ca",
+                                                "listen.admin.tls.client_names", "listen.admin.tls.client_cert"}),
+});
+
+constexpr auto kPlainSettings = std::to_array<Setting>({
+    {.name = "compat",
+     .value = "SERVICE",
+     .fallback = "off",
+     .help = "envoyproxy: take the place of envoyproxy/ratelimit, see docs/migration/envoyproxy.md",
+     .set = set_one<&Settings::compat, parse_compat>},
     {.name = "listen.grpc",
      .value = "ADDRESS",
      .fallback = "127.0.0.1:8081",
      .help = "Envoy's RateLimitService v3 and gRPC health",
-     .set = set_one<&Settings::listen_grpc, parse_address>},
+     .set = set_listen<&Settings::listen_grpc, &Listen::address, parse_address>},
     {.name = "listen.http",
      .value = "ADDRESS",
      .fallback = "127.0.0.1:8080",
      .help = "HTTP: /json, /v1/check, /healthcheck",
-     .set = set_one<&Settings::listen_http, parse_address>},
+     .set = set_listen<&Settings::listen_http, &Listen::address, parse_address>},
     {.name = "listen.resp",
      .value = "ADDRESS",
      .fallback = "off",
      .help = "Redis protocol: CL.THROTTLE, THROTTLE, GCRA and SLUICE, see docs/resp.md",
-     .set = set_one<&Settings::listen_resp, parse_address>},
+     .set = set_listen<&Settings::listen_resp, &Listen::address, parse_address>},
     {.name = "listen.admin",
      .value = "ADDRESS",
      .fallback = "127.0.0.1:6070",
      .help = "HTTP for operators: /metrics, /healthcheck; keep it away from the public",
-     .set = set_one<&Settings::listen_admin, parse_address>},
+     .set = set_listen<&Settings::listen_admin, &Listen::address, parse_address>},
     {.name = "listen.proxy_protocol",
      .value = "LISTENER",
      .fallback = "",
      .help = "Listeners (http, grpc, resp, admin) on which every connection begins with a PROXY protocol header",
      .is_list = true,
      .set = set_proxy_protocol},
+    {.name = "access.token_file",
+     .value = "PATH",
+     .fallback = "",
+     .help = "File with lines of a name, a space and a bearer token: admin pages, figures and verbs that change "
+             "counters ask "
+             "for one, or a client certificate; read again when it has changed",
+     .is_path = true,
+     .set = set_one<&Settings::access_token_file, parse_text>},
     {.name = "policy",
      .value = "PATH",
      .fallback = "",
@@ -173,6 +312,11 @@ constexpr auto kSettings = std::to_array<Setting>({
      .is_list = true,
      .is_path = true,
      .set = set_policy},
+    {.name = "policy_watch",
+     .value = "BOOL",
+     .fallback = "true",
+     .help = "Load the policy again when its files have changed; false: on SIGHUP alone",
+     .set = set_one<&Settings::policy_watch, parse_bool>},
     {.name = "store.redis.url",
      .value = "URL",
      .fallback = "",
@@ -309,7 +453,7 @@ constexpr auto kSettings = std::to_array<Setting>({
     {.name = "store.redis.wait_timeout",
      .value = "DURATION",
      .fallback = "10ms",
-     .help = "How long that is waited for; then it is answered all the same, and counted",
+     .help = "How long that is waited for, at most store.redis.timeout; then it is answered all the same, and counted",
      .set = set_one<&Settings::redis_wait_timeout, parse_duration_of<1, 10 * kSecond>>},
     {.name = "store.redis.timeout",
      .value = "DURATION",
@@ -396,6 +540,11 @@ constexpr auto kSettings = std::to_array<Setting>({
      .fallback = "503",
      .help = "Status when the store failed and the policy says deny",
      .set = set_one<&Settings::http_store_failure_status, parse_number<400, 599>>},
+    {.name = "http.throttle",
+     .value = "STATUS",
+     .fallback = "off",
+     .help = "POST /throttle and GET /health as throttlecrab has them; 200 or 429: the status of a denial",
+     .set = set_one<&Settings::http_throttle, parse_throttle>},
     {.name = "http.max_hold",
      .value = "DURATION",
      .fallback = "10s",
@@ -453,12 +602,60 @@ constexpr auto kSettings = std::to_array<Setting>({
      .fallback = "info",
      .help = "Least level logged: debug, info, warn, error",
      .set = set_one<&Settings::log_level, parse_level>},
+    {.name = "log.denials",
+     .value = "NUMBER",
+     .fallback = "0",
+     .help = "Log one of so many denials, with limit and key; at most 100 a second; 0: none",
+     .set = set_one<&Settings::log_denials, parse_number<0, 1'000'000'000>>},
+    {.name = "log.denial_keys",
+     .value = "KEYS",
+     .fallback = "hashed",
+     .help = "Keys of logged denials and of spans: plain, hashed (with a secret of this process) or none",
+     .set = set_one<&Settings::log_denial_keys, parse_denial_keys>},
+    {.name = "tracing.endpoint",
+     .value = "URL",
+     .fallback = "",
+     .help = "Collector of OpenTelemetry that spans of decisions are sent to by OTLP/HTTP, as http://127.0.0.1:4318; "
+             "without it "
+             "there are none: see docs/observability.md",
+     .set = set_one<&Settings::tracing_endpoint, parse_endpoint>},
+    {.name = "tracing.ca",
+     .value = "PATH",
+     .fallback = "",
+     .help =
+         "Certificates (PEM) of the authorities that an https:// collector may be certified by; without it those of "
+         "the "
+         "system",
+     .is_path = true,
+     .set = set_one<&Settings::tracing_ca, parse_text>},
+    {.name = "tracing.sample_ratio",
+     .value = "RATIO",
+     .fallback = "0.01",
+     .help = "Part of the decisions that get a span, 0 to 1, where the caller has not said by traceparent whether its "
+             "trace is sampled",
+     .set = set_one<&Settings::tracing_sample_ratio, parse_ratio>},
+    {.name = "tracing.service",
+     .value = "NAME",
+     .fallback = "sluice",
+     .help = "What this service is called in traces (service.name)",
+     .set = set_one<&Settings::tracing_service, parse_service>},
     {.name = "log.format",
      .value = "FORMAT",
      .fallback = "text",
      .help = "text or json, one line a message, on standard error",
      .set = set_one<&Settings::log_format, parse_format>},
 });
+
+// How many of them stand before those that each listener has.
+constexpr std::size_t kAddresses = 5;
+
+constexpr auto kSettings = [] {
+  std::array<Setting, kPlainSettings.size() + kListenerSettings.size() * kListenerSettings[0].size()> all{};
+  auto* next = std::copy_n(kPlainSettings.begin(), kAddresses, all.begin());
+  for (const auto& rows : kListenerSettings) next = std::copy(rows.begin(), rows.end(), next);
+  std::copy(kPlainSettings.begin() + kAddresses, kPlainSettings.end(), next);
+  return all;
+}();
 
 }  // namespace
 

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -12,22 +13,43 @@
 #include "base/log.h"
 #include "base/result.h"
 #include "config/address.h"
+#include "config/envoy_options.h"
 #include "config/queue_settings.h"
+#include "tls/server_options.h"
 
 namespace sluice::config {
 
 /// Do sentinels speak TLS?
 enum class SentinelTls : std::uint8_t { same, on, off };
 
+/// Whose place is taken?
+enum class Compat : std::uint8_t { none, envoyproxy };
+
+/// What POST /throttle answers a denial with.
+enum class Throttle : std::uint8_t { off, ok, too_many };
+
+/// How the log of denials shows keys.
+enum class DenialKeys : std::uint8_t { plain, hashed, none };
+
+/// One listener.
+struct Listen {
+  Address address;
+  std::uint64_t max_connections = 0;  ///< 0: as many as all listeners together may have
+  tls::ServerOptions tls;
+};
+
 // NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): in the order of the manual
 struct Settings {
-  Address listen_grpc;
-  Address listen_http;
-  Address listen_resp;
-  Address listen_admin;
+  Compat compat = Compat::none;
+  Listen listen_grpc;
+  Listen listen_http;
+  Listen listen_resp;
+  Listen listen_admin;
+  std::string access_token_file;
   std::vector<std::string> listen_proxy_protocol;  ///< names of listeners behind balancers that speak it
   std::vector<std::string> policy;                 ///< files and directories
-  std::string redis_url;                           ///< empty: the state is in memory
+  bool policy_watch = true;
+  std::string redis_url;  ///< empty: the state is in memory
   std::string redis_master;
   std::string redis_username;
   std::string redis_password;
@@ -69,6 +91,7 @@ struct Settings {
   bool http_headers_on_allowed = false;
   std::uint64_t http_deny_status = 0;
   std::uint64_t http_store_failure_status = 0;
+  Throttle http_throttle = Throttle::off;
   std::chrono::nanoseconds http_max_hold{};
   std::chrono::nanoseconds http_idle_timeout{};
   bool grpc_header_retry_after = false;
@@ -80,7 +103,16 @@ struct Settings {
   std::string resp_password_file;
   std::chrono::nanoseconds resp_idle_timeout{};  ///< 0: for ever
   std::vector<QueueSettings> queues;             ///< from the server file alone
+  EnvoyOptions envoy;                            ///< with Compat::envoyproxy, from the environment alone
+  /// With Compat::envoyproxy: these settings with the Redis that limits per second are kept in; null: in the same.
+  std::shared_ptr<const Settings> per_second;
   log::Level log_level = log::Level::info;
+  std::uint64_t log_denials = 0;  ///< one of so many is logged; 0: none
+  DenialKeys log_denial_keys = DenialKeys::hashed;
+  std::string tracing_endpoint;  ///< empty: no spans
+  std::string tracing_ca;
+  std::string tracing_service;
+  double tracing_sample_ratio = 0;
   log::Format log_format = log::Format::text;
 };
 

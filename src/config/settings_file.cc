@@ -50,10 +50,13 @@ class Walker {
         error(key.position, "expected the name of a setting");
         continue;
       }
-      const std::string name = prefix.empty() ? key.text : prefix + "." + key.text;
-      if (!seen_.insert(name).second) {
+      const std::string name = name_of(prefix, key.text);
+      const auto row = row_of_name(name);
+      if (row && value.kind == yaml::Node::Kind::map && is_group(name)) {
+        walk_map(value, name);
+      } else if (!seen_.insert(name).second) {
         error(key.position, "'" + name + "' is set twice");
-      } else if (const auto row = row_of_name(name)) {
+      } else if (row) {
         take(*row, value);
       } else if (name == "queues") {
         QueuesText queues = read_queues(value, file_);
@@ -65,6 +68,12 @@ class Walker {
         unknown(key.position, name);
       }
     }
+  }
+
+  /// What has settings of its own below it may have its own value there, too, as `address`.
+  static std::string name_of(const std::string& prefix, const std::string& key) {
+    if (prefix.empty()) return key;
+    return key == "address" && row_of_name(prefix) ? prefix : prefix + "." + key;
   }
 
   static bool is_group(const std::string& name) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -18,7 +19,7 @@ constexpr std::int64_t kSecond = 1'000'000'000;
 void append_number(std::string& out, std::uint64_t value) {
   std::array<char, 20> digits{};
   const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr;
-  out.append(digits.data(), end);
+  out.append(digits.data(), static_cast<std::size_t>(end - digits.data()));
 }
 
 void append_integer(std::string& out, std::uint64_t value) { append_number(out, std::min(value, kLargestInteger)); }
@@ -192,6 +193,10 @@ Wait until_reset(const policy::Rule& rule, const Decision& decision) {
 }
 
 void render_headers(const limiter::Answer& answer, const HeaderOptions& options, HeaderList& out) {
+  if (options.plain != nullptr) {
+    render_plain_headers(answer, *options.plain, out);
+    return;
+  }
   out.clear();
   if (answer.problem != limiter::Answer::Problem::none || !answer.has_figures) return;
 

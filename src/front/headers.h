@@ -1,6 +1,7 @@
 // Header fields that tell a caller about its limits: one pure function from an answer, shared by all fronts.
 #pragma once
 
+#include "front/plain_headers.h"
 #include "limiter/call.h"
 #include "sluice/decision.h"
 #include "sluice/http_answer.h"
@@ -13,6 +14,8 @@ struct HeaderOptions {
   bool retry_after = true;   ///< Retry-After, on denied answers
   bool rate_limit = true;    ///< RateLimit and RateLimit-Policy (IETF draft-ietf-httpapi-ratelimit-headers-11)
   bool x_rate_limit = true;  ///< X-RateLimit-Limit, -Remaining, -Reset (seconds from now)
+  /// Not null: the fields of envoyproxy/ratelimit with these names, and no others.
+  const PlainHeaderNames* plain = nullptr;
 };
 
 using Header = HttpHeader;

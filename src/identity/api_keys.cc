@@ -8,17 +8,12 @@
 #include <utility>
 
 #include "base/ascii.h"
+#include "base/utf8.h"
 
 namespace sluice::identity {
 namespace {
 
 constexpr std::string_view kHashed = "sha256:";
-
-std::array<unsigned char, 32> digest_of(std::string_view key) {
-  std::array<unsigned char, 32> digest{};
-  SHA256(reinterpret_cast<const unsigned char*>(key.data()), key.size(), digest.data());
-  return digest;
-}
 
 std::optional<unsigned> digit_of(char c) {
   if (c >= '0' && c <= '9') return static_cast<unsigned>(c - '0');
@@ -27,8 +22,8 @@ std::optional<unsigned> digit_of(char c) {
   return std::nullopt;
 }
 
-std::optional<std::array<unsigned char, 32>> read_digest(std::string_view text) {
-  std::array<unsigned char, 32> digest{};
+std::optional<ApiKeys::Digest> read_digest(std::string_view text) {
+  ApiKeys::Digest digest{};
   if (text.size() != 2 * digest.size()) return std::nullopt;
   for (std::size_t i = 0; i < digest.size(); ++i) {
     const auto high = digit_of(text[2 * i]);
@@ -41,7 +36,15 @@ std::optional<std::array<unsigned char, 32>> read_digest(std::string_view text) 
 
 }  // namespace
 
-Result<std::shared_ptr<const ApiKeys>> ApiKeys::parse(std::string_view text) {
+ApiKeys::Digest ApiKeys::digest_of(std::string_view key) {
+  Digest digest{};
+  SHA256(reinterpret_cast<const unsigned char*>(key.data()), key.size(), digest.data());
+  return digest;
+}
+
+Result<std::shared_ptr<const ApiKeys>> ApiKeys::parse(std::string_view text, std::string_view noun) {
+  text = without_byte_order_mark(text);
+  const std::string secret(noun);
   const auto keys = std::make_shared<ApiKeys>();
   int number = 0;
   while (!text.empty()) {
@@ -57,9 +60,9 @@ Result<std::shared_ptr<const ApiKeys>> ApiKeys::parse(std::string_view text) {
       return Error{"line " + std::to_string(number) + ": " + std::string(what)};
     };
     const std::size_t space = line.find_first_of(" \t");
-    if (space == std::string_view::npos) return wrong("expected a name, a space and a key");
+    if (space == std::string_view::npos) return wrong("expected a name, a space and a " + secret);
     const std::string_view key = trim(line.substr(space));
-    if (key.find_first_of(" \t") != std::string_view::npos) return wrong("a name and a key hold no spaces");
+    if (key.find_first_of(" \t") != std::string_view::npos) return wrong("a name and a " + secret + " hold no spaces");
     std::optional<Digest> digest = digest_of(key);
     if (key.starts_with(kHashed)) digest = read_digest(key.substr(kHashed.size()));
     if (!digest) return wrong("behind sha256: expected 64 hexadecimal digits");
@@ -70,14 +73,22 @@ Result<std::shared_ptr<const ApiKeys>> ApiKeys::parse(std::string_view text) {
   const auto twice =
       std::adjacent_find(all.begin(), all.end(), [](const Key& a, const Key& b) { return a.digest == b.digest; });
   if (twice != all.end()) {
-    return Error{"the keys of " + twice->owner + " and " + std::next(twice)->owner + " are the same"};
+    return Error{"the " + secret + "s of " + twice->owner + " and " + std::next(twice)->owner + " are the same"};
   }
-  if (all.empty()) return Error{"no keys; expected lines of a name, a space and a key"};
   return std::shared_ptr<const ApiKeys>(keys);
 }
 
-std::string_view ApiKeys::owner_of(std::string_view key) const {
-  const Digest digest = digest_of(key);
+Result<std::shared_ptr<ApiKeyFile>> open_api_keys(const std::string& path, std::string_view noun) {
+  auto file = ApiKeyFile::open(path, [noun](std::string_view text) { return ApiKeys::parse(text, noun); });
+  if (file && (*file)->get()->size() == 0) {
+    return Error{path + ": no " + std::string(noun) + "s; expected lines of a name, a space and a " +
+                 std::string(noun)};
+  }
+  return file;
+}
+
+std::string_view ApiKeys::owner_of(const Digest& digest) const {
+  if (keys_.empty()) return {};
   // As many steps for one key as for another.
   std::size_t begin = 0;
   for (std::size_t size = keys_.size(); size > 1;) {

@@ -6,6 +6,8 @@
 
 namespace sluice::identity {
 
+[[nodiscard]] std::string encode_base64url(std::string_view bytes);
+
 /// Replaces `out` by the bytes. False: a character that does not belong, an impossible length, or bits set beyond the
 /// last byte; each list of bytes has one spelling.
 [[nodiscard]] bool decode_base64url(std::string_view text, std::string& out);

@@ -167,7 +167,9 @@ std::optional<std::string> text_of(const json::value& value) {
       return as_text(value.get_uint64());
     case json::kind::double_: {
       const double number = value.get_double();
-      if (std::abs(number) < exact && number == std::trunc(number)) return as_text(static_cast<std::int64_t>(number));
+      // Two numbers that were different in the token must not count as one.
+      if (!(std::abs(number) < exact)) return std::nullopt;
+      if (number == std::trunc(number)) return as_text(static_cast<std::int64_t>(number));
       return as_text(number);
     }
     case json::kind::bool_:

@@ -16,7 +16,7 @@ constexpr std::string_view kSignature2{"\r\n\r\n\0\r\nQUIT\n", 12};
 constexpr std::size_t kLongest1 = 107;  ///< with its line end
 constexpr std::size_t kHead2 = 16;      ///< signature, version, family, length
 
-constexpr ProxyHeader kMalformed{.state = State::malformed, .size = 0, .client = {}};
+constexpr ProxyHeader kMalformed{.state = State::malformed, .client = {}};
 
 bool is_port(std::string_view text) {
   if (text.empty() || text.size() > 5) return false;
@@ -70,7 +70,8 @@ ProxyHeader read_version_2(std::string_view bytes) {
   const auto byte = [&](std::size_t at) { return static_cast<unsigned>(static_cast<unsigned char>(bytes[at])); };
   const unsigned command = byte(12) & 0x0fU;
   const std::size_t length = byte(14) << 8U | byte(15);
-  if (byte(12) >> 4U != version || command > proxy || kHead2 + length > kMaxProxyHeader) return kMalformed;
+  if (byte(12) >> 4U != version || command > proxy) return kMalformed;
+  if (kHead2 + length > kMaxProxyHeader) return {.state = State::malformed, .is_too_long = true, .client = {}};
   if (bytes.size() < kHead2 + length) return {};
   ProxyHeader header{.state = State::complete, .size = kHead2 + length, .client = {}};
   if (command == local) return header;

@@ -22,6 +22,7 @@ struct ProxyHeader {
     malformed    ///< no such header: the connection cannot be served
   };
   State state = State::incomplete;
+  bool is_too_long = false;  ///< malformed: it announces more than kMaxProxyHeader
   std::size_t size = 0;
   /// Nothing where the balancer itself asks (LOCAL, as its health checks do) or does not know (UNKNOWN): then the
   /// connection's own address holds.

@@ -64,8 +64,7 @@ std::uint64_t checked(const Limit& limit, std::uint64_t max_keys) {
   return max_keys;
 }
 
-// Far from the ends of what the algorithms can reckon with, by more than any of the table's own waits.
-constexpr std::int64_t kLatestNow = algorithm::kLatest - (std::int64_t{1} << 34U);
+constexpr std::int64_t kLatestNow = Table::kLatestNow;
 
 std::int64_t instant_of(const CompiledLimit& limit, Time now) {
   return std::clamp(limit.instant(now), -kLatestNow, kLatestNow);
@@ -91,6 +90,7 @@ struct KeyedCore::State final : keyed::Store {
       : algorithm(of.algorithm),
         is_bucket(algorithm == Algorithm::token_bucket || algorithm == Algorithm::leaky_bucket),
         table(checked(of, max_keys), book),
+        has_aes_bucket(is_bucket && table.hash().way() == KeyHash::Way::aes),
         lines(*this,
               algorithm == Algorithm::leaky_bucket ? waiting::Queue::Order::slots : waiting::Queue::Order::tokens) {
     add(of, compiled(of), 0);
@@ -127,10 +127,11 @@ struct KeyedCore::State final : keyed::Store {
     Shard* shard = nullptr;
     Shard::Home home;
   };
+  template <KeyHash::Way kWay>
   [[nodiscard, gnu::always_inline]] Target target_of(std::string_view key) const noexcept {
-    const KeyHash::QuickSpot spot = table.hash().quick_spot(key);
-    Shard& shard = table.shard(table.shard_number(spot.place));
-    const Target target{spot, &shard, shard.home(static_cast<std::uint32_t>(spot.place))};
+    const KeyHash::QuickSpot spot = table.hash().quick_spot<kWay>(key);
+    Shard& shard = table.shard(table.shard_number_of(spot.shard));
+    const Target target{spot, &shard, shard.home(spot.hash())};
     // The lock's fence would keep these loads from starting before it.
     __builtin_prefetch(target.home.first, 1);
     __builtin_prefetch(target.home.second, 1);
@@ -138,9 +139,8 @@ struct KeyedCore::State final : keyed::Store {
   }
   // A charge of any kind.
   [[gnu::noinline]] Decision charge(const KeyHash::Spot& spot, std::uint64_t cost, Time now);
-  // May the call be tried by charge_quickly()?
-  [[nodiscard]] bool may_be_quick(std::int64_t now) const noexcept {
-    return is_bucket && now >= -kLatestNow && now <= kLatestNow && !table.is_clean_due(now);
+  [[gnu::noinline]] Decision charge(std::string_view key, std::uint64_t cost, Time now) {
+    return charge(table.hash().spot(key), cost, now);
   }
   // The same as charge() where nothing is in the way: a bucket that is there, of the present numbers, which are narrow,
   // and a lock that nobody has. Else has done nothing and answers otherwise(). It is inlined, calls nothing, and needs
@@ -148,6 +148,18 @@ struct KeyedCore::State final : keyed::Store {
   template <typename Otherwise>
   [[gnu::always_inline]] inline Decision charge_quickly(const Target& target, std::uint64_t cost, std::int64_t now,
                                                         Otherwise otherwise);
+  // Of a key no longer than KeyHash::kQuick and a bucket. Where it can't be quick it finds the key's spot anew, so that
+  // nothing need be kept for that.
+  template <KeyHash::Way kWay>
+  [[gnu::always_inline]] inline Decision acquire(std::string_view key, std::uint64_t cost, Time now);
+  template <KeyHash::Way kWay>
+  [[gnu::always_inline]] inline Decision acquire(std::string_view key, std::uint64_t cost);
+  template <KeyHash::Way kWay>
+  [[gnu::noinline]] void acquire_many(std::span<const std::string_view> keys, std::span<const std::uint64_t> costs,
+                                      std::span<Decision> decisions, Time now);
+  // What is left of each.
+  [[gnu::noinline]] Decision acquire_otherwise(std::string_view key, std::uint64_t cost, Time now);
+  [[gnu::noinline]] Decision acquire_otherwise(std::string_view key, std::uint64_t cost, const KeyedCore& core);
 
   void change(const KeyHash::Spot& spot, std::int64_t now, const Change& change) override;
   // A verb that is not a charge: as on_numbers(numbers, state, at) says beneath the key's line, where it has one, or
@@ -167,6 +179,7 @@ struct KeyedCore::State final : keyed::Store {
   std::uint64_t changes = 0;
   std::array<std::unique_ptr<Numbered>, KeyedRecord::kGenerations> generations;
   Table table;  // its records refer to generations, so it goes before them
+  const bool has_aes_bucket;
   keyed::KeyedLines lines;
 };
 
@@ -299,60 +312,91 @@ Decision KeyedCore::State::charge(const KeyHash::Spot& spot, std::uint64_t cost,
 template <typename Otherwise>
 inline Decision KeyedCore::State::charge_quickly(const Target& target, std::uint64_t cost, std::int64_t now,
                                                  Otherwise otherwise) {
+  if (table.is_clean_due(now)) [[unlikely]]
+    return otherwise();
   Shard& shard = *target.shard;
   if (shard.try_lock()) [[likely]] {
     const std::lock_guard lock(shard, std::adopt_lock);
     const Generation& numbers = *current.load(std::memory_order_acquire);
-    const auto hash = static_cast<std::uint32_t>(target.spot.place);
-    KeyedRecord* const record = shard.find_from(target.home, hash, numbers, target.spot.key);
-    if (record != nullptr && record->is_made_by(numbers) && numbers.bucket.decides(record->cell)) [[likely]]
+    KeyedRecord* const record = shard.find_quickly(target.home, target.spot.head | numbers.in_head, target.spot.tail);
+    if (record != nullptr && numbers.bucket.decides(record->cell)) [[likely]]
       return numbers.bucket.decide(record->cell, now, cost);
   }
   return otherwise();
 }
 
+template <KeyHash::Way kWay>
+inline Decision KeyedCore::State::acquire(std::string_view key, std::uint64_t cost, Time now) {
+  return charge_quickly(target_of<kWay>(key), cost, now.steady, [&] { return charge(key, cost, now); });
+}
+
+template <KeyHash::Way kWay>
+inline Decision KeyedCore::State::acquire(std::string_view key, std::uint64_t cost) {
+  const Target target = target_of<kWay>(key);  // the clock is read while the record is on its way
+  const std::int64_t now = steady_now();
+  return charge_quickly(target, cost, now, [&] { return charge(key, cost, {.steady = now}); });
+}
+
+[[gnu::flatten]] Decision KeyedCore::State::acquire_otherwise(std::string_view key, std::uint64_t cost, Time now) {
+  if (!is_bucket || key.size() > KeyHash::kQuick) return charge(key, cost, now);
+  return acquire<KeyHash::Way::xxh3>(key, cost, now);
+}
+
+[[gnu::flatten]] Decision KeyedCore::State::acquire_otherwise(std::string_view key, std::uint64_t cost,
+                                                              const KeyedCore& core) {
+  if (!is_bucket || key.size() > KeyHash::kQuick) return charge(key, cost, core.machine_now());
+  return acquire<KeyHash::Way::xxh3>(key, cost);
+}
+
 [[gnu::flatten]] Decision KeyedCore::try_acquire(std::string_view key, std::uint64_t cost, Time now) {
   State& state = *state_;
-  if (key.size() > KeyHash::kQuick || !state.may_be_quick(now.steady)) [[unlikely]]
-    return acquire_slowly(key, cost, now);
-  return state.charge_quickly(state.target_of(key), cost, now.steady, [&] { return acquire_slowly(key, cost, now); });
+  if (!state.has_aes_bucket || key.size() > KeyHash::kQuick) [[unlikely]]
+    return state.acquire_otherwise(key, cost, now);
+  return state.acquire<KeyHash::Way::aes>(key, cost, now);
 }
 
 [[gnu::flatten]] Decision KeyedCore::try_acquire(std::string_view key, std::uint64_t cost) {
   State& state = *state_;
-  if (key.size() > KeyHash::kQuick || !state.is_bucket) [[unlikely]]
-    return acquire_slowly(key, cost, machine_now());
-  const State::Target target = state.target_of(key);
-  const std::int64_t now = steady_now();
-  const auto slowly = [&] { return acquire_slowly(key, cost, {.steady = now}); };
-  return state.may_be_quick(now) ? state.charge_quickly(target, cost, now, slowly) : slowly();
+  if (!state.has_aes_bucket || key.size() > KeyHash::kQuick) [[unlikely]]
+    return state.acquire_otherwise(key, cost, *this);
+  return state.acquire<KeyHash::Way::aes>(key, cost);
 }
 
-// Finds its key's spot anew, so that it is called with what try_acquire() was.
-Decision KeyedCore::acquire_slowly(std::string_view key, std::uint64_t cost, Time now) {
-  return state_->charge(state_->table.hash().spot(key), cost, now);
-}
-
-[[gnu::flatten]] void KeyedCore::try_acquire_many(std::span<const std::string_view> keys,
-                                                  std::span<const std::uint64_t> costs, std::span<Decision> decisions,
-                                                  Time now) {
-  assert(decisions.size() == keys.size() && (costs.empty() || costs.size() == keys.size()));
+template <KeyHash::Way kWay>
+[[gnu::flatten]] void KeyedCore::State::acquire_many(std::span<const std::string_view> keys,
+                                                     std::span<const std::uint64_t> costs,
+                                                     std::span<Decision> decisions, Time now) {
   constexpr std::size_t kBatch = 32;
-  State& state = *state_;
-  std::array<State::Target, kBatch> targets;
+  std::array<Target, kBatch> targets;
   for (std::size_t begin = 0; begin < keys.size(); begin += kBatch) {
     const std::size_t count = std::min(kBatch, keys.size() - begin);
+    for (std::size_t i = 0; i < count; ++i) __builtin_prefetch(keys[begin + i].data());
     for (std::size_t i = 0; i < count; ++i) {
-      targets[i] = state.target_of(keys[begin + i]);
+      const std::string_view key = keys[begin + i];
+      if (key.size() > KeyHash::kQuick) [[unlikely]] {
+        targets[i].shard = nullptr;
+        continue;
+      }
+      targets[i] = target_of<kWay>(key);
       targets[i].shard->prefetch_lock();
     }
     for (std::size_t i = 0; i < count; ++i) {
-      const State::Target& target = targets[i];
       const std::uint64_t cost = costs.empty() ? 1 : costs[begin + i];
-      const auto charge = [&] { return state.charge(KeyHash::Spot(target.spot), cost, now); };
-      decisions[begin + i] =
-          state.may_be_quick(now.steady) ? state.charge_quickly(target, cost, now.steady, charge) : charge();
+      const auto otherwise = [&] { return charge(keys[begin + i], cost, now); };
+      decisions[begin + i] = !is_bucket || targets[i].shard == nullptr
+                                 ? otherwise()
+                                 : charge_quickly(targets[i], cost, now.steady, otherwise);
     }
+  }
+}
+
+void KeyedCore::try_acquire_many(std::span<const std::string_view> keys, std::span<const std::uint64_t> costs,
+                                 std::span<Decision> decisions, Time now) {
+  assert(decisions.size() == keys.size() && (costs.empty() || costs.size() == keys.size()));
+  if (state_->table.hash().way() == KeyHash::Way::aes) {
+    state_->acquire_many<KeyHash::Way::aes>(keys, costs, decisions, now);
+  } else {
+    state_->acquire_many<KeyHash::Way::xxh3>(keys, costs, decisions, now);
   }
 }
 

@@ -34,6 +34,7 @@ class Backend {
   [[nodiscard]] virtual bool is_shared() const = 0;
   [[nodiscard]] virtual store::Store& memory() = 0;
   [[nodiscard]] virtual const policy::SnapshotHolder& policies() const = 0;
+  [[nodiscard]] virtual const LimiterOptions& options() const = 0;
   /// Precondition: is_shared().
   virtual Limiter::Pending start(std::shared_ptr<Check> check) = 0;
 

@@ -4,10 +4,14 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "limiter/charge_list.h"
+#include "limiter/hold.h"
 #include "metrics/metrics.h"
 #include "policy/policy.h"
 #include "policy/request.h"
@@ -23,14 +27,28 @@ struct Status {
   bool never_fits = false;             ///< the cost is above the limit, whatever its state
   const policy::Rule* rule = nullptr;  ///< null: nothing limits it
   Decision decision;                   ///< meaningful when rule is set and not unlimited
+  std::uint64_t cost = 0;              ///< that was asked of its counter, with all others that lead there
+  std::string_view key;                ///< of its counter; as long as the call is not started again
+  std::uint64_t lease = 0;             ///< that was taken from a limit of concurrency; 0: none
 };
 
 /// The answer to a request. `rule` pointers live as long as the Call is not started again.
 struct Answer {
-  enum class Problem : std::uint8_t { none, empty_domain, no_descriptors, cost_out_of_range, no_policy };
+  enum class Problem : std::uint8_t {
+    none,
+    empty_domain,
+    no_descriptors,
+    cost_out_of_range,
+    no_policy,
+    needs_lease,   ///< a limit of concurrency, and who asks could not give its lease back, or asks for what it has not
+    not_enforced,  ///< a ban of what a limit in shadow or quota mode counts
+    /// Acquire, reserve: what is given to the caller would be longer than what a port takes back.
+    too_long_to_hold
+  };
   Problem problem = Problem::none;  ///< the request could not be judged; nothing else is set
   bool allowed = true;
   bool known_domain = true;
+  bool explain = false;          ///< it was asked for
   std::vector<Status> statuses;  ///< one per descriptor, in order
   /// The request's decision taken together (see combine.h); `which` is the index of the descriptor that its figures are
   /// of, and `deciding` its rule, null when no limit took part. A shadow rule decides only when there are no others; an
@@ -40,6 +58,11 @@ struct Answer {
   /// False when the store failed and the policy answered in its place (decision.source is fallback_allow or
   /// fallback_deny): there are no figures to show.
   bool has_figures = true;
+  /// JSON object that tells the request and the `metadata` of the limits that did not deny it, as envoyproxy/ratelimit
+  /// does; empty unless the policy's EnvoyRules ask for it.
+  std::string dynamic_metadata;
+  /// What was acquired or reserved (Request::leases, Request::reserve), when it was allowed: to be given back by it.
+  std::optional<Hold> hold;
   /// Of a peek alone, for which no word of the policy stands in: why the store could not answer; then nothing but this
   /// and the statuses' rules is set.
   store::Failure failure = store::Failure::none;
@@ -73,6 +96,8 @@ class Call final : private store::Check {
   /// Withdraws a pending call; its owner hears nothing more of it.
   void cancel();
   [[nodiscard]] const Answer& answer() const { return answer_; }
+  /// The answer is no longer needed, and with it the policy that it points into. Not while pending.
+  void forget() { policy_.reset(); }
 
   /// How long a front holds the answer back: the longest delay of the leaky buckets whose policy says `delay: hold`.
   /// Zero: not at all.
@@ -87,16 +112,23 @@ class Call final : private store::Check {
   void complete() override;
   void finish();
   void decide_without_charges();
+  void draft_hold(const Request& request, Time now);
+  void complete_hold();
   void count(const Status& status, bool is_override);
+  void count_hits(const ChargeList::Matched& matched, const Status& status);
+  void apply_envoy_rules();
 
   Owner& owner_;
   metrics::Shard& metrics_;
   Answer answer_;
-  /// Kept after the answer, as its rules are the policy's; and so that a call under the same policy costs no count.
+  /// Kept after the answer, as its rules are the policy's.
   std::shared_ptr<const policy::Policy> policy_;
   store::Store* pending_at_ = nullptr;
+  std::int64_t asked_at_ = 0;  ///< steady ns
   ChargeList list_;
   std::vector<Decision> decisions_buffer_;
+  std::vector<std::uint64_t> counts_buffer_;  ///< see store::Check::counts
+  std::vector<std::uint64_t> leases_buffer_;
 };
 
 }  // namespace sluice::limiter

@@ -25,9 +25,9 @@
 #include "store/denial_cache.h"
 #include "store/fallback_store.h"
 #include "store/memory/memory_store.h"
+#include "store/readiness.h"
 #include "store/redis/exactness.h"
 #include "store/redis/redis_store.h"
-#include "store/store_health.h"
 
 namespace sluice {
 
@@ -41,8 +41,12 @@ LimiterAnswer::Problem problem_of(limiter::Answer::Problem problem) {
       return LimiterAnswer::Problem::no_descriptors;
     case limiter::Answer::Problem::cost_out_of_range:
       return LimiterAnswer::Problem::cost_out_of_range;
+    case limiter::Answer::Problem::needs_lease:
+      return LimiterAnswer::Problem::needs_lease;
     case limiter::Answer::Problem::none:
     case limiter::Answer::Problem::no_policy:
+    case limiter::Answer::Problem::not_enforced:      // it has no bans
+    case limiter::Answer::Problem::too_long_to_hold:  // nor leases
       break;
   }
   return LimiterAnswer::Problem::none;
@@ -164,7 +168,7 @@ class Limiter::Impl final : public limiter::Backend, public std::enable_shared_f
       primary =
           std::make_unique<store::DenialCache>(std::move(primary), options.redis_denial_cache_max, epochs_, metrics_);
     }
-    shared_ = std::make_unique<store::FallbackStore>(std::move(primary), memory_, health_, metrics_);
+    shared_ = std::make_unique<store::FallbackStore>(std::move(primary), memory_, readiness_, metrics_);
     thread_ = std::thread([this] { io_.run(); });
   }
 
@@ -182,6 +186,7 @@ class Limiter::Impl final : public limiter::Backend, public std::enable_shared_f
   [[nodiscard]] bool is_shared() const override { return thread_.joinable(); }
   [[nodiscard]] store::Store& memory() override { return memory_; }
   [[nodiscard]] const policy::SnapshotHolder& policies() const override { return policies_; }
+  [[nodiscard]] const LimiterOptions& options() const override { return options_; }
   Pending start(std::shared_ptr<limiter::Check> check) override {
     return send(std::make_shared<CheckAsk>(*this, std::move(check)));
   }
@@ -371,7 +376,7 @@ class Limiter::Impl final : public limiter::Backend, public std::enable_shared_f
   SystemClock clock_;
   policy::SnapshotHolder policies_;
   store::MemoryStore memory_;
-  store::StoreHealth health_;
+  store::Readiness readiness_;
   store::DenialEpochs epochs_;
   std::mutex workers_mutex_;
   std::vector<std::unique_ptr<Worker>> workers_;

@@ -1,5 +1,8 @@
 #include "metrics/metrics.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <cassert>
 #include <map>
 #include <string_view>
@@ -12,7 +15,7 @@ namespace {
 
 constexpr auto kCounters = static_cast<std::size_t>(Counter::count_);
 constexpr auto kVerdicts = static_cast<std::size_t>(Verdict::count_);
-constexpr std::array<std::string_view, kVerdicts> kVerdictNames = {"allowed", "denied", "shadow_denied"};
+constexpr std::array<std::string_view, kVerdicts> kVerdictNames = {"allowed", "denied", "shadow_denied", "near_limit"};
 
 /// How a counter is exposed. Counters of one family stand together; its help is that of the first.
 struct Exposed {
@@ -37,6 +40,12 @@ constexpr std::array<Exposed, kCounters> kExposed = {{
      "Connections closed at once because there were too many."},
     {Counter::protocol_errors, "sluice_protocol_errors_total", "", "",
      "Connections ended because the peer broke its protocol."},
+    {Counter::tls_failures, "sluice_tls_handshake_failures_total", "", "",
+     "Connections ended because hands were not shaken: no certificate that is accepted, no protocol in common, no "
+     "time."},
+    {Counter::tls_reloads, "sluice_tls_reloads_total", "result", "ok",
+     "Times that certificates were read again; refused: they cannot be used and the old ones stay in force."},
+    {Counter::tls_reloads_refused, "sluice_tls_reloads_total", "result", "refused", ""},
     {Counter::unknown_domain, "sluice_unknown_domain_requests_total", "", "",
      "Requests allowed because no policy has their domain."},
     {Counter::override_allowed, "sluice_override_decisions_total", "verdict", "allowed",
@@ -76,11 +85,20 @@ constexpr std::array<Exposed, kCounters> kExposed = {{
     {Counter::verb_settle, "sluice_verbs_total", "verb", "settle", ""},
     {Counter::verb_penalize, "sluice_verbs_total", "verb", "penalize", ""},
     {Counter::verb_reset, "sluice_verbs_total", "verb", "reset", ""},
+    {Counter::verb_ban, "sluice_verbs_total", "verb", "ban", ""},
+    {Counter::verb_release, "sluice_verbs_total", "verb", "release", ""},
     {Counter::verb_failures, "sluice_verb_failures_total", "", "",
      "Counters that such a verb could not be carried out on, as the store failed."},
     {Counter::policy_reloads, "sluice_policy_reloads_total", "result", "ok",
-     "Times that the policy was to be read again (SIGHUP); refused: it is wrong and the old one stays in force."},
+     "Times that a policy was read again (changed files or SIGHUP); refused: it is wrong and the old one stays in "
+     "force."},
     {Counter::policy_reloads_refused, "sluice_policy_reloads_total", "result", "refused", ""},
+    {Counter::spans_exported, "sluice_trace_spans_total", "result", "exported",
+     "Spans of decisions; dropped: too many waited for the collector; refused: it did not want them."},
+    {Counter::spans_dropped, "sluice_trace_spans_total", "result", "dropped", ""},
+    {Counter::spans_refused, "sluice_trace_spans_total", "result", "refused", ""},
+    {Counter::span_export_failures, "sluice_trace_export_failures_total", "", "",
+     "Batches of spans that the collector did not take."},
 }};
 
 constexpr bool every_counter_is_exposed_in_order() {
@@ -92,6 +110,12 @@ constexpr bool every_counter_is_exposed_in_order() {
 static_assert(every_counter_is_exposed_in_order());
 
 }  // namespace
+
+void Shard::add_to(Histogram histogram, Buckets& buckets) const {
+  const HistogramCells& cells = histograms_[static_cast<std::size_t>(histogram)];
+  for (std::size_t i = 0; i <= kBuckets; ++i) buckets.counts[i] += cells.counts[i].load(std::memory_order_relaxed);
+  buckets.sum += cells.sum.load(std::memory_order_relaxed);
+}
 
 Shard::RuleCells* Shard::make_cells(std::uint32_t limit_id) {
   if (limit_id >= mine_.size()) mine_.resize(limit_id + 1);
@@ -110,7 +134,23 @@ std::uint64_t Shard::value(std::uint32_t limit_id, Verdict verdict) const {
 
 Shard& Registry::add_shard() {
   const std::scoped_lock lock(mutex_);
-  return *shards_.emplace_back(std::make_unique<Shard>());
+  Shard& shard = *shards_.emplace_back(std::make_unique<Shard>());
+  if (near_ratio_) shard.limit_stats_ = std::make_unique<LimitStats>(*near_ratio_);
+  return shard;
+}
+
+void Registry::count_limit_stats(float near_ratio) {
+  const std::scoped_lock lock(mutex_);
+  near_ratio_ = near_ratio;
+}
+
+LimitStats::Sums Registry::limit_stats() const {
+  const std::scoped_lock lock(mutex_);
+  LimitStats::Sums sums;
+  for (const auto& shard : shards_) {
+    if (const LimitStats* stats = shard->limit_stats()) stats->add_to(sums);
+  }
+  return sums;
 }
 
 void Registry::add_gauge(std::string name, std::string help, Read read) {
@@ -133,6 +173,44 @@ std::uint64_t Registry::total(Counter counter) const {
   std::uint64_t sum = 0;
   for (const auto& shard : shards_) sum += shard->value(counter);
   return sum;
+}
+
+void Registry::expose_histograms(TextFormat& text) const {
+  constexpr std::string_view seconds = "sluice_decision_latency_seconds";
+  constexpr std::string_view batch = "sluice_store_batch_size";
+  constexpr double second = 1e9;
+  text.family(seconds, "histogram", "From the reading of a request to its decision, by who made it.");
+  write_histogram(text, seconds, {"decided", "at_once"}, Histogram::decided_at_once, second);
+  write_histogram(text, seconds, {"decided", "by_store"}, Histogram::decided_by_store, second);
+  text.family(batch, "histogram", "Requests that share a call of the shared store.");
+  write_histogram(text, batch, {}, Histogram::store_batch, 1);
+}
+
+void Registry::write_histogram(TextFormat& text, std::string_view name, TextFormat::Label label, Histogram histogram,
+                               double unit) const {
+  Shard::Buckets buckets;
+  for (const auto& shard : shards_) shard->add_to(histogram, buckets);
+  const auto sample = [&](std::string_view suffix, std::string_view le, auto value) {
+    const TextFormat::Label bound{"le", le};
+    if (le.empty() && label.first.empty()) {
+      text.sample_of(name, suffix, {}, value);
+    } else if (le.empty()) {
+      text.sample_of(name, suffix, {label}, value);
+    } else if (label.first.empty()) {
+      text.sample_of(name, suffix, {bound}, value);
+    } else {
+      text.sample_of(name, suffix, {label, bound}, value);
+    }
+  };
+  std::uint64_t count = 0;
+  for (std::size_t i = 0; i < Shard::kBuckets; ++i) {
+    count += buckets.counts[i];
+    sample("_bucket", fmt::format("{}", static_cast<double>(Shard::bound(histogram, i)) / unit), count);
+  }
+  count += buckets.counts[Shard::kBuckets];
+  sample("_bucket", "+Inf", count);
+  sample("_sum", "", static_cast<double>(buckets.sum) / unit);
+  sample("_count", "", count);
 }
 
 std::string Registry::expose(const policy::Policy* policy) const {
@@ -170,11 +248,19 @@ std::string Registry::expose(const policy::Policy* policy) const {
   text.family("sluice_decisions_total", "counter", "Verdicts of limits, one for each descriptor judged.");
   for (const auto& [labels, series] : all) {
     for (std::size_t verdict = 0; verdict < kVerdicts; ++verdict) {
+      if (static_cast<Verdict>(verdict) == Verdict::near_limit) continue;
       text.sample(
           {{"domain", series.rule->domain}, {"limit", series.rule->label()}, {"verdict", kVerdictNames[verdict]}},
           series.sums[verdict]);
     }
   }
+
+  text.family("sluice_near_limit_total", "counter", "Verdicts that allowed and left less than a fifth of the limit.");
+  for (const auto& [labels, series] : all) {
+    text.sample({{"domain", series.rule->domain}, {"limit", series.rule->label()}},
+                series.sums[static_cast<std::size_t>(Verdict::near_limit)]);
+  }
+  expose_histograms(text);
 
   for (const Outside& outside : outside_) {
     text.family(outside.name, outside.gauge ? "gauge" : "counter", outside.help);

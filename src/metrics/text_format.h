@@ -14,11 +14,19 @@ class TextFormat {
  public:
   using Label = std::pair<std::string_view, std::string_view>;
 
-  /// Begins a family. `type`: "counter" or "gauge".
+  /// Begins a family. `type`: "counter", "gauge" or "histogram".
   void family(std::string_view name, std::string_view type, std::string_view help);
   /// One sample of the family begun last.
   void sample(std::initializer_list<Label> labels, std::uint64_t value);
   void sample(std::initializer_list<Label> labels, double value);
+
+  /// One sample of a histogram: of its family's name with a suffix.
+  template <typename Number>
+  void sample_of(std::string_view name, std::string_view suffix, std::initializer_list<Label> labels, Number value) {
+    const std::string family = std::exchange(name_, std::string(name) + std::string(suffix));
+    sample(labels, value);
+    name_ = family;
+  }
 
   [[nodiscard]] std::string take() { return std::move(text_); }
 

@@ -3,8 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <boost/json/parse.hpp>
+#include <boost/json/parse_options.hpp>
+#include <boost/json/value.hpp>
 #include <cstddef>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -26,6 +31,22 @@ DenialText read_text(const FieldReader& limit, std::string_view name, Findings& 
   if (parsed) return *std::move(parsed);
   findings.error(place, fmt::format("`{}`: {}", name, parsed.error().message));
   return {};
+}
+
+/// Filled in, is it JSON, whatever the figures are?
+bool is_json(const DenialText& body) {
+  const DenialFigures some{.name = "a \"name\"", .limit = 1, .remaining = 1, .retry_after = 1, .reset_after = 1};
+  const DenialFigures never{.name = "n", .limit = 0, .remaining = 0, .retry_after = {}, .reset_after = {}};
+  return std::ranges::all_of(std::array{some, never}, [&](const DenialFigures& figures) {
+    constexpr std::size_t deepest = 1'000;
+    std::string text;
+    body.render(figures, true, text);
+    boost::json::error_code error;
+    boost::json::parse_options options;
+    options.max_depth = deepest;
+    boost::json::parse(text, error, {}, options);
+    return !error;
+  });
 }
 
 }  // namespace
@@ -53,6 +74,12 @@ Denial read_denial(const FieldReader& limit, Findings& findings) {
     const std::size_t first = body.find_first_not_of(" \t\r\n");
     const bool is_json = first != std::string_view::npos && (body[first] == '{' || body[first] == '[');
     denial.content_type = is_json ? "application/json" : "text/plain; charset=utf-8";
+  }
+  if (!denial.body.empty() && denial.content_type.find("json") != std::string::npos && !is_json(denial.body)) {
+    findings.warning(limit.find("body")->value->position,
+                     fmt::format("`body` is sent as {}, but is no JSON once its figures are filled in (a time may be "
+                                 "null, and {{{{name}}}} stands within quotes)",
+                                 quote(denial.content_type)));
   }
   return denial;
 }

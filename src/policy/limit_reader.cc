@@ -379,11 +379,6 @@ class LimitReader {
       findings_.error(place_of(field), fmt::format("`{}` {}", field, problem.message));
     }
     if (!problems.empty()) return;
-    if (numbers.algorithm == Algorithm::concurrency) {  // what would release a lease?
-      findings_.error(place_of("algorithm"),
-                      "algorithm: concurrency is not supported by this version in a policy; all others are");
-      return;
-    }
     const auto compiled =
         algorithm::CompiledLimit::compile(numbers, algorithm::Tick::nanosecond, &algorithm::open_calendar);
     if (!compiled) {

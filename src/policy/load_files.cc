@@ -1,12 +1,17 @@
 // Files and directories → texts.
 #include <fmt/format.h>
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 #include <algorithm>
-#include <fstream>
 #include <string>
+#include <string_view>
 #include <system_error>
+#include <utility>
 #include <vector>
 
+#include "base/read_file.h"
 #include "policy/policy.h"
 #include "yaml/tree.h"
 
@@ -14,6 +19,8 @@ namespace sluice::policy {
 namespace {
 
 namespace fs = std::filesystem;
+
+bool is_error(const Finding& finding) { return finding.severity == Finding::Severity::error; }
 
 class FileList {
  public:
@@ -31,15 +38,21 @@ class FileList {
     }
   }
 
-  std::vector<SourceText> texts;
-  std::vector<Finding> findings;
+  [[nodiscard]] SourceFiles take() { return std::move(read_); }
 
  private:
   void add_directory(const fs::path& directory) {
     std::error_code error;
+    std::error_code ignored;
     std::vector<fs::path> files;
     for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
-      if (!it->path().filename().string().starts_with('.') && !is_something_else(it->path())) {
+      if (it->path().filename().string().starts_with('.')) continue;
+      const fs::file_status status = it->status(ignored);
+      if (fs::is_directory(status)) continue;
+      if (const auto refusal = refusal_of_irregular(it->path().string())) {
+        read_.findings.push_back(
+            {Finding::Severity::warning, it->path().string(), 0, 0, "passed over: " + refusal->message});
+      } else {
         files.push_back(it->path());
       }
     }
@@ -50,13 +63,6 @@ class FileList {
     if (files.empty()) complain(directory, "expected policy files in this directory, found none");
     std::ranges::sort(files);
     for (const fs::path& file : files) add_file(file);
-  }
-
-  /// A directory, a pipe …: there is something, and it is no policy file.
-  static bool is_something_else(const fs::path& path) {
-    std::error_code error;
-    const fs::file_status status = fs::status(path, error);
-    return fs::exists(status) && fs::status_known(status) && !fs::is_regular_file(status);
   }
 
   /// An entry of a directory. One that leads nowhere is told: a policy without it would limit less than it should.
@@ -72,20 +78,13 @@ class FileList {
     }
   }
 
-  /// Never more than is allowed and a chunk are kept.
   void read(const fs::path& path) {
-    std::ifstream in(path, std::ios::binary);
-    std::string text;
-    std::vector<char> chunk(64U << 10U);
-    while (in && text.size() <= yaml::Tree::kMaxBytes) {
-      in.read(chunk.data(), static_cast<std::streamsize>(chunk.size()));
-      text.append(chunk.data(), static_cast<std::size_t>(in.gcount()));
-    }
-    if (!in.is_open() || in.bad()) {
-      complain(path, fmt::format("cannot be read: {}", std::generic_category().message(errno)));
+    auto text = read_regular_file(path.string(), yaml::Tree::kMaxBytes + 1);
+    if (!text) {
+      complain(path, fmt::format("cannot be read: {}", text.error().message));
       return;
     }
-    if (text.size() > yaml::Tree::kMaxBytes) {
+    if (text->size() > yaml::Tree::kMaxBytes) {
       std::error_code unknown;
       const std::uintmax_t size = fs::file_size(path, unknown);
       complain(path,
@@ -93,25 +92,44 @@ class FileList {
                        : fmt::format("the file is {} bytes long; at most {} are read", size, yaml::Tree::kMaxBytes));
       return;
     }
-    texts.push_back({path.string(), std::move(text)});
+    read_.texts.push_back({path.string(), *std::move(text)});
   }
 
   void complain(const fs::path& path, std::string message) {
-    findings.push_back({Finding::Severity::error, path.string(), 0, 0, std::move(message)});
+    read_.findings.push_back({Finding::Severity::error, path.string(), 0, 0, std::move(message)});
   }
+
+  SourceFiles read_;
 };
 
 }  // namespace
 
-Loaded load(std::span<const fs::path> paths, const LoadOptions& options) {
+std::uint64_t SourceFiles::fingerprint() const {
+  std::uint64_t hash = texts.size();
+  const auto add = [&hash](std::string_view text) { hash = XXH3_64bits_withSeed(text.data(), text.size(), hash); };
+  for (const SourceText& text : texts) {
+    add(text.name);
+    add(text.text);
+  }
+  for (const Finding& finding : findings) add(finding.to_string());
+  return hash;
+}
+
+SourceFiles read_files(std::span<const fs::path> paths) {
   FileList files;
   for (const fs::path& path : paths) files.add(path);
+  return files.take();
+}
+
+Loaded load(const SourceFiles& files, const LoadOptions& options) {
   Loaded loaded = load_texts(files.texts, options);
   if (!files.findings.empty()) {
-    loaded.policy.reset();
+    if (std::ranges::any_of(files.findings, is_error)) loaded.policy.reset();
     loaded.findings.insert(loaded.findings.begin(), files.findings.begin(), files.findings.end());
   }
   return loaded;
 }
+
+Loaded load(std::span<const fs::path> paths, const LoadOptions& options) { return load(read_files(paths), options); }
 
 }  // namespace sluice::policy

@@ -1,6 +1,7 @@
 // Policy files → a snapshot.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -9,6 +10,7 @@
 
 #include "policy/field_reader.h"
 #include "policy/findings.h"
+#include "policy/first_document.h"
 #include "policy/glob.h"
 #include "policy/identity.h"
 #include "policy/limit_reader.h"
@@ -40,10 +42,15 @@ struct Level {
   [[nodiscard]] bool is_pattern() const { return Glob::is_pattern(key) || Glob::is_pattern(value); }
 };
 
-/// Where a domain was first seen.
+/// The descriptors of one level that have been read, by their name.
+using Composites = std::unordered_map<std::string, yaml::Position>;
+
+/// Where a domain was first seen, and its first level, which other files may add to.
 struct DomainPlace {
   std::string file;
   yaml::Position position;
+  NodeId root = 0;
+  Composites composites;
 };
 
 using DomainPlaces = std::unordered_map<std::string, DomainPlace>;
@@ -64,6 +71,15 @@ class FileLoader {
 
   void load(std::string_view text) {
     yaml::Tree tree;
+    if (options_.envoy) {
+      // There whatever stands behind the first document does not keep it from loading.
+      const FirstDocument first = first_document(text);
+      text = first.text;
+      if (first.rest_line > 0) {
+        findings_.warning({first.rest_line, 1},
+                          "only the first YAML document counts; give each domain a file of its own");
+      }
+    }
     if (const auto problem = yaml::Tree::parse(text, tree)) {
       findings_.error(problem->position, problem->message);
       return;
@@ -105,10 +121,19 @@ class FileLoader {
       read_requests_of(*requests);
       return;
     }
-    read_domain(root, fields);
+    DomainPlace nameless;
+    DomainPlace* const known = read_domain(root, fields);
+    DomainPlace& place = known != nullptr ? *known : nameless;
+    if (known == nullptr) place.root = builder_.add_domain(domain_);
     on_store_failure_ = read_on_store_failure(fields, findings_).value_or(OnStoreFailure::local);
-    read_level(fields, builder_.add_domain(domain_));
-    check_replaced_names();
+    leases_ = fields.boolean("leases").value_or(false);
+    if (leases_ && requests != nullptr) {
+      findings_.error(
+          requests->key->position,
+          "`requests` has no place beside `leases: true`: a proxy that asks by them cannot release a lease");
+    }
+    read_level(fields, place.root, place.composites);
+    if (!merges_domains()) check_replaced_names();
     if (requests != nullptr) read_requests_of(*requests);
   }
 
@@ -117,30 +142,36 @@ class FileLoader {
     if (rules != nullptr) requests_.push_back({std::move(rules), findings_.file(), field.key->position});
   }
 
-  void read_domain(const yaml::Node& root, const FieldReader& fields) {
+  [[nodiscard]] bool merges_domains() const { return options_.envoy && options_.envoy->merge_domains; }
+
+  /// Null, and a finding, when the domain cannot have these descriptors.
+  DomainPlace* read_domain(const yaml::Node& root, const FieldReader& fields) {
     const Field* field = fields.find("domain");
     domain_ = fields.text("domain").value_or("");
     const yaml::Position position = field != nullptr ? field->value->position : root.position;
     if (domain_.empty()) {
       const bool has_wrong_type = field != nullptr && field->value->kind != yaml::Node::Kind::scalar;
       if (!has_wrong_type) findings_.error(position, "`domain` must be a name, found none");
-      return;
+      return nullptr;
     }
-    const auto [first, is_new] = domains_.emplace(domain_, DomainPlace{findings_.file(), position});
-    if (is_new) return;
-    const DomainPlace& other = first->second;
+    const auto [first, is_new] = domains_.try_emplace(domain_);
+    DomainPlace& place = first->second;
+    if (is_new) {
+      place = {.file = findings_.file(), .position = position, .root = builder_.add_domain(domain_), .composites = {}};
+      return &place;
+    }
+    if (merges_domains()) return &place;
     findings_.error(position, fmt::format("the domain {} is already that of {}:{}:{}; a domain is one file",
-                                          quote(domain_), other.file, other.position.line, other.position.column));
+                                          quote(domain_), place.file, place.position.line, place.position.column));
+    return nullptr;
   }
 
   /// The `descriptors` below a level.
-  void read_level(const FieldReader& fields, NodeId parent) {
-    std::unordered_map<std::string, yaml::Position> composites;
+  void read_level(const FieldReader& fields, NodeId parent, Composites& composites) {
     for (const yaml::Node* descriptor : fields.maps("descriptors")) read_descriptor(*descriptor, parent, composites);
   }
 
-  void read_descriptor(const yaml::Node& map, NodeId parent,
-                       std::unordered_map<std::string, yaml::Position>& composites) {
+  void read_descriptor(const yaml::Node& map, NodeId parent, Composites& composites) {
     const FieldReader fields(map, findings_);
     check_names(fields, Place::descriptor, findings_);
     Level level;
@@ -167,13 +198,13 @@ class FileLoader {
                                           : builder_.add_level(parent, level.key, level.value);
     path_.push_back(level);
     read_rule(fields, node);
-    read_level(fields, node);
+    Composites below;
+    read_level(fields, node, below);
     path_.pop_back();
   }
 
   /// False, and a finding, when another descriptor of this level goes by the same name.
-  bool check_composite(const Level& level, const yaml::Node& map,
-                       std::unordered_map<std::string, yaml::Position>& composites) {
+  bool check_composite(const Level& level, const yaml::Node& map, Composites& composites) {
     const auto [first, is_new] = composites.emplace(level.composite(), map.position);
     if (is_new) return true;
     findings_.error(map.position, fmt::format("the descriptor {} is already on this level, at line {}",
@@ -198,10 +229,19 @@ class FileLoader {
     }
     std::optional<LimitText> text = read_limit(*limit->value, options_, findings_);
     if (!text) return;
+    if (text->numbers.algorithm == Algorithm::concurrency && !text->unlimited && !leases_) {
+      // A lease that nobody can release would stay held for its whole ttl.
+      findings_.error(
+          limit->value->position,
+          "algorithm concurrency gives leases, which Envoy's RateLimitService, /json and forward auth cannot "
+          "give back; expected `leases: true` beside `domain`, which closes the domain's leases to them, and "
+          "callers that acquire and release");
+      return;
+    }
     for (const std::string& name : text->replaces) replaced_.emplace_back(name, limit->value->position);
     if (!text->name.empty()) names_.insert(text->name);
     store::Enforcement enforcement = store::Enforcement::enforce;
-    if (quota) enforcement = store::Enforcement::quota;
+    if (quota || (options_.envoy && options_.envoy->quota_mode)) enforcement = store::Enforcement::quota;
     if (shadow) enforcement = store::Enforcement::shadow;
     add_rule(std::move(*text), enforcement, detailed, metadata_of(fields), node);
   }
@@ -254,6 +294,7 @@ class FileLoader {
     rule.counted.numbers = text.numbers;
     rule.counted.identity = make_identity(domain_, steps, text.numbers.algorithm);
     rule.counted.on_store_failure = text.on_store_failure.value_or(on_store_failure_);
+    if (options_.envoy && !text.unlimited) count_as_envoy(rule.counted, *options_.envoy);
     rule.enforcement = enforcement;
     rule.unlimited = text.unlimited;
     rule.name = std::move(text.name);
@@ -284,6 +325,7 @@ class FileLoader {
   PolicyBuilder& builder_;
   std::string domain_;
   OnStoreFailure on_store_failure_ = OnStoreFailure::local;
+  bool leases_ = false;  ///< its callers acquire and release
   std::vector<Level> path_;
   std::vector<std::string> spare_keys_;
   std::unordered_set<std::string> names_;
@@ -306,12 +348,56 @@ std::optional<std::string> problem_of(const std::vector<PlacedRequests>& request
   return std::nullopt;
 }
 
+/// What a descriptor may consist of: each action's own entry, or what stands in for it.
+std::vector<std::vector<Entry>> forms_of(const request::DescriptorRule& rule) {
+  constexpr std::size_t most = 64;
+  std::vector<std::vector<Entry>> forms(1);
+  for (const request::Action& action : rule.actions) {
+    std::vector<const request::Action*> ways{&action};
+    while (!ways.back()->instead.empty()) ways.push_back(&ways.back()->instead.front());
+    std::vector<std::vector<Entry>> longer;
+    for (const request::Action* const way : ways) {
+      for (const std::vector<Entry>& form : forms) {
+        if (longer.size() == most) break;
+        longer.push_back(form);
+        longer.back().push_back({.key = way->key, .value = way->value});
+      }
+    }
+    forms = std::move(longer);
+  }
+  return forms;
+}
+
+/// A mapping that leads nowhere limits nothing, without a word.
+void warn_of_useless_mappings(const Policy& policy, const std::vector<PlacedRequests>& requests, Loaded& loaded) {
+  for (const PlacedRequests& placed : requests) {
+    const Domain* const domain = policy.find_domain(placed.rules->domain);
+    const bool has_limits =
+        std::ranges::any_of(policy.rules(), [&](const Rule* limit) { return limit->domain == placed.rules->domain; });
+    if (domain == nullptr || !has_limits) continue;
+    for (const request::DescriptorRule& rule : placed.rules->descriptors) {
+      for (const std::vector<Entry>& form : forms_of(rule)) {
+        if (policy.can_match(*domain, form)) continue;
+        std::vector<std::string> keys;
+        for (const Entry& entry : form) {
+          keys.push_back(entry.value.empty() ? std::string(entry.key) : fmt::format("{}={}", entry.key, entry.value));
+        }
+        loaded.findings.push_back(
+            {Finding::Severity::warning, placed.file, placed.position.line, placed.position.column,
+             fmt::format("`requests` makes a descriptor of {}, for which the domain {} has no "
+                         "limit: such requests are not limited by it",
+                         quote(fmt::format("{}", fmt::join(keys, ", "))), quote(placed.rules->domain))});
+      }
+    }
+  }
+}
+
 }  // namespace
 
 Loaded load_texts(std::span<const SourceText> texts, const LoadOptions& options) {
   Loaded loaded;
   loaded.files = texts.size();
-  PolicyBuilder builder;
+  PolicyBuilder builder(options.envoy);
   DomainPlaces domains;
   std::vector<PlacedRequests> requests;
   bool has_errors = false;
@@ -330,7 +416,9 @@ Loaded load_texts(std::span<const SourceText> texts, const LoadOptions& options)
     }
     builder.add_requests(placed.rules);
   }
-  if (!has_errors) loaded.policy = builder.build();
+  if (has_errors) return loaded;
+  loaded.policy = builder.build();
+  warn_of_useless_mappings(*loaded.policy, requests, loaded);
   return loaded;
 }
 

@@ -22,6 +22,12 @@ std::size_t ipv4_length(std::string_view text) {
   return i;
 }
 
+void append_entry(const Entry& entry, std::string& path) {
+  if (!path.empty()) path.push_back('.');
+  path.append(entry.key);
+  if (!entry.value.empty()) path.append("_").append(entry.value);
+}
+
 }  // namespace
 
 std::string clean_metric_name(std::string_view name) {
@@ -40,14 +46,18 @@ std::string metric_path_for(const Rule& rule, std::span<const Entry> entries) {
   if (rule.metric_levels.size() != entries.size()) return rule.metric_path;
   std::string path;
   for (std::size_t i = 0; i < entries.size(); ++i) {
-    if (i > 0) path.push_back('.');
-    if (!rule.metric_levels[i].runtime_value) {
-      path.append(rule.metric_levels[i].text);
-      continue;
+    if (rule.metric_levels[i].runtime_value) {
+      append_entry(entries[i], path);
+    } else {
+      append_entry({rule.metric_levels[i].text, {}}, path);
     }
-    path.append(entries[i].key);
-    if (!entries[i].value.empty()) path.append("_").append(entries[i].value);
   }
+  return clean_metric_name(path);
+}
+
+std::string metric_path_of(std::span<const Entry> entries) {
+  std::string path;
+  for (const Entry& entry : entries) append_entry(entry, path);
   return clean_metric_name(path);
 }
 

@@ -17,4 +17,7 @@ namespace sluice::policy {
 /// in it. Those are as many as clients care to send: bound them before you keep a counter for each.
 [[nodiscard]] std::string metric_path_for(const Rule& rule, std::span<const Entry> entries);
 
+/// The name of the statistics of a limit that a request brings: all of the request's keys and values.
+[[nodiscard]] std::string metric_path_of(std::span<const Entry> entries);
+
 }  // namespace sluice::policy

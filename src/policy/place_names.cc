@@ -23,6 +23,7 @@ constexpr std::array kNames{
     KnownName{"descriptors", Place::root, true},
     KnownName{"requests", Place::root, false},
     KnownName{"on_store_failure", Place::root, false},
+    KnownName{"leases", Place::root, false},
     KnownName{"key", Place::descriptor, true},
     KnownName{"value", Place::descriptor, true},
     KnownName{"descriptors", Place::descriptor, true},

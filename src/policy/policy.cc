@@ -78,6 +78,7 @@ struct Policy::Impl {
   std::deque<Rule> owned_rules;
   std::vector<const Rule*> rules;
   std::vector<std::shared_ptr<const request::Rules>> requests;
+  std::optional<EnvoyRules> envoy;
 
   [[nodiscard]] NodeId find(NodeId parent, const Entry& entry) const {
     const Node& node = nodes[parent];
@@ -125,7 +126,12 @@ const Rule* Policy::match(const Domain& domain, std::span<const Entry> entries, 
     if (level == nullptr || level->is_plain()) {
       writer.add_value(entries[i].value);
     } else if (!level->shared.empty()) {
-      writer.add_value(level->shared);
+      // Only the value is shared: each key that a pattern meets counts for itself.
+      if (level->with_key) {
+        writer.add_pair(entries[i].key, level->shared);
+      } else {
+        writer.add_value(level->shared);
+      }
     } else {
       writer.add_pair(entries[i].key, entries[i].value);
     }
@@ -134,11 +140,37 @@ const Rule* Policy::match(const Domain& domain, std::span<const Entry> entries, 
   return node.rule;
 }
 
+bool Policy::can_match(const Domain& domain, std::span<const Entry> entries) const {
+  std::vector<NodeId> at{domain.root};
+  for (const Entry& entry : entries) {
+    std::vector<NodeId> below;
+    for (const auto& [edge, child] : impl_->edges) {
+      if (edge.key != entry.key || !std::ranges::binary_search(at, edge.parent)) continue;
+      if (entry.value.empty() || edge.value.empty() || edge.value == entry.value) below.push_back(child);
+    }
+    for (const NodeId node : at) {
+      for (const Wildcard& wildcard : impl_->nodes[node].wildcards) {
+        if (!wildcard.key.matches(entry.key)) continue;
+        if (entry.value.empty() || !wildcard.value || wildcard.value->matches(entry.value)) {
+          below.push_back(wildcard.child);
+        }
+      }
+    }
+    std::ranges::sort(below);
+    at = std::move(below);
+  }
+  return std::ranges::any_of(at, [this](NodeId node) { return impl_->nodes[node].rule != nullptr; });
+}
+
 std::span<const Rule* const> Policy::rules() const { return impl_->rules; }
+
+const EnvoyRules* Policy::envoy() const { return impl_->envoy ? &*impl_->envoy : nullptr; }
 
 std::span<const std::shared_ptr<const request::Rules>> Policy::requests() const { return impl_->requests; }
 
-PolicyBuilder::PolicyBuilder() : impl_(std::make_unique<Policy::Impl>()) {}
+PolicyBuilder::PolicyBuilder(const std::optional<EnvoyRules>& envoy) : impl_(std::make_unique<Policy::Impl>()) {
+  impl_->envoy = envoy;
+}
 PolicyBuilder::~PolicyBuilder() = default;
 
 NodeId PolicyBuilder::add_domain(std::string_view name) {

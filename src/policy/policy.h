@@ -1,6 +1,7 @@
 // A policy: what is limited, as an immutable snapshot that answers look-ups without allocation.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -10,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "policy/envoy_rules.h"
 #include "policy/request.h"
 #include "policy/rule.h"
 #include "request/rules.h"
@@ -43,15 +45,30 @@ struct SourceText {
   std::string text;
 };
 
+/// What files and directories held when they were read.
+struct SourceFiles {
+  std::vector<SourceText> texts;
+  std::vector<Finding> findings;  ///< what could not be read
+
+  /// A number that stands for all of it: equal ones have, but for a chance of 2^-64, the same content.
+  [[nodiscard]] std::uint64_t fingerprint() const;
+};
+
 struct LoadOptions {
   /// Says why a store cannot keep a limit exactly, or nothing. Called for each limit; what it says becomes an error at
   /// the limit's place.
   std::function<std::optional<std::string>(const Limit&)> refuse_limit;
   /// The names that `overflow` may give as its queue; nothing: they are not known here, and any will do.
   std::optional<std::vector<std::string>> queues;
+  /// Set: judge as envoyproxy/ratelimit does.
+  std::optional<EnvoyRules> envoy{};  // NOLINT(readability-redundant-member-init): for designated initializers
 };
 
 /// Reads files and directories (every regular file directly in them that does not start with a dot). Never throws.
+[[nodiscard]] SourceFiles read_files(std::span<const std::filesystem::path> paths);
+/// A policy of what was read.
+[[nodiscard]] Loaded load(const SourceFiles& files, const LoadOptions& options = {});
+/// Reads and loads.
 [[nodiscard]] Loaded load(std::span<const std::filesystem::path> paths, const LoadOptions& options = {});
 /// The same from texts already read (tests, fuzzers, reload by content).
 [[nodiscard]] Loaded load_texts(std::span<const SourceText> texts, const LoadOptions& options = {});
@@ -69,8 +86,13 @@ class Policy {
   /// Exact key and value first, then this level's wildcards in file order, then the bare key; no backtracking; a rule
   /// counts only at the last entry.
   [[nodiscard]] const Rule* match(const Domain& domain, std::span<const Entry> entries, std::string& key) const;
+  /// Can descriptors of these keys meet a limit? An entry without a value may have any. For linting: looks at all of
+  /// the policy.
+  [[nodiscard]] bool can_match(const Domain& domain, std::span<const Entry> entries) const;
   /// How HTTP requests become descriptors: every `requests:`, in the order of the files.
   [[nodiscard]] std::span<const std::shared_ptr<const request::Rules>> requests() const;
+  /// Null unless it was loaded to judge as envoyproxy/ratelimit does.
+  [[nodiscard]] const EnvoyRules* envoy() const;
   /// All rules, by slot.
   [[nodiscard]] std::span<const Rule* const> rules() const;
 
@@ -83,7 +105,8 @@ class Policy {
 
 /// The rule for a limit that a request brings itself: a fixed window, as in envoyproxy/ratelimit; a unit that is
 /// unknown is a second. Its identity holds the domain and unit, its key all of the entries, its label the unit alone.
+/// `envoy`: as in Policy.
 [[nodiscard]] Rule make_override_rule(std::string_view domain, std::span<const Entry> entries,
-                                      const LimitOverride& limit, std::string& key);
+                                      const LimitOverride& limit, std::string& key, const EnvoyRules* envoy = nullptr);
 
 }  // namespace sluice::policy

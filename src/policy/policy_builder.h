@@ -23,7 +23,7 @@ struct KeyLevel {
 /// Not thread-safe. Nodes are the levels of descriptors; what is added to a level must differ in (key, value).
 class PolicyBuilder {
  public:
-  PolicyBuilder();
+  explicit PolicyBuilder(const std::optional<EnvoyRules>& envoy = std::nullopt);
   ~PolicyBuilder();
   /// The domain's root. Precondition: a new name.
   NodeId add_domain(std::string_view name);

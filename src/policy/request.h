@@ -1,6 +1,7 @@
 // A request as every front hands it to the limiter: names to be counted, in Envoy's terms.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -44,6 +45,11 @@ struct Request {
   std::span<const Descriptor> descriptors;
   std::uint64_t cost = 1;  ///< of descriptors without one of their own
   bool peek = false;       ///< tell how it would be answered, and take nothing
+  bool has_cost = false;   ///< RateLimitService: the request itself gives its `hits_addend`
+  bool leases = false;     ///< who asks can give leases back, so limits of concurrency may be asked, too
+  bool explain = false;    ///< tell of each limit by what it judged, and what it would say by itself
+  /// Not 0: the cost is known only afterwards; until then it is reserved, for at most so long.
+  std::chrono::nanoseconds reserve{0};
 };
 
 }  // namespace sluice

@@ -126,6 +126,14 @@ class RequestsReader {
     for (PlacedText& text : texts_of(fields, "audience", findings_)) {
       source->rules.audiences.push_back(std::move(text.text));
     }
+    for (const std::string_view party : {"issuer", "audience"}) {
+      const Field* const asked = fields.find(party);
+      const bool is_any = party == "issuer" ? source->rules.issuers.empty() : source->rules.audiences.empty();
+      if (asked != nullptr && is_any && findings_.errors() == errors) {
+        findings_.error(asked->value->position,
+                        fmt::format("`{}` names nobody: leave it out to accept tokens of any", party));
+      }
+    }
     read_leeway(fields, source->rules);
     source->cache = fields.number("cache", 1, 1'000'000).value_or(source->cache);
     source->rules.claims = needs_.claims;
@@ -244,7 +252,7 @@ class RequestsReader {
       findings_.error(field->value->position, "`api_keys` needs a `file`, found none");
       return;
     }
-    auto file = identity::ApiKeyFile::open(path_of(*text), identity::ApiKeys::parse);
+    auto file = identity::open_api_keys(path_of(*text));
     if (file) {
       rules_->api_keys = *std::move(file);
     } else {

@@ -57,11 +57,15 @@ struct BrokerFigures {
   std::string problem;  ///< why it is not up
   /// Messages waiting, with those published since the broker was asked; nothing: not known yet.
   std::optional<std::uint64_t> length;
-  bool counts_held = false;     ///< the length holds those that consumers have in hand
-  std::uint64_t published = 0;  ///< confirmed
-  std::uint64_t failed = 0;     ///< not confirmed
-  std::uint64_t pending = 0;    ///< being published
+  std::optional<std::uint64_t> most;  ///< that may wait, as its own settings say; nothing: no bound
+  bool counts_held = false;           ///< the length holds those that consumers have in hand
+  std::uint64_t published = 0;        ///< confirmed
+  std::uint64_t failed = 0;           ///< not confirmed
+  std::uint64_t pending = 0;          ///< being published
 };
+
+/// Why a broker that may hold no more has stored nothing.
+inline constexpr std::string_view kBrokerFull = "the queue is full";
 
 /// One queue. Thread-safe. What blocks lives in threads of the broker's own.
 class Broker {

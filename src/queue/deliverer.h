@@ -1,6 +1,7 @@
 // Where a drained request goes.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -13,12 +14,15 @@ namespace sluice::queue {
 struct Outcome {
   enum class Kind : std::uint8_t {
     delivered,
-    retry,   ///< not now: it is tried again after a pause
-    refused  ///< never: it becomes a dead letter
+    retry,     ///< not now: it is tried again after a pause
+    refused,   ///< never: it becomes a dead letter
+    hindered,  ///< nothing can be delivered now, whatever the request: all wait, and the try does not count
+    broken     ///< nothing can be delivered any more: the drainer stops, and the try does not count
   };
   Kind kind = Kind::delivered;
-  int status = 0;      ///< of the answer; 0: none
-  std::string reason;  ///< of what was not delivered
+  int status = 0;                          ///< of the answer; 0: none, so nobody has begun to work on it
+  std::string reason;                      ///< of what was not delivered
+  std::chrono::nanoseconds retry_after{};  ///< retry: the receiver wants no other try before; 0: it does not say
 };
 
 /// One attempt to deliver. `message` lives until its end is told.
@@ -35,6 +39,8 @@ class Deliverer {
   virtual ~Deliverer() = default;
   /// Calls `done` once, on the drainer's thread, perhaps before it returns; within a time limit of its own.
   virtual void start(const Attempt& attempt, Done done) = 0;
+  /// What was started goes now: called after some starts in a row, before the drainer does anything else.
+  virtual void flush() {}
 };
 
 }  // namespace sluice::queue

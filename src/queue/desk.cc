@@ -141,13 +141,13 @@ Broker* Desk::broker(std::string_view queue) const {
 }
 
 /// Why the request cannot wait; else its place and time are set.
-std::optional<Admission> Desk::refusal(const Line& line, const policy::Rule& rule, Intake& intake) const {
-  const policy::Overflow& overflow = *rule.overflow;
+std::optional<Admission> Desk::refusal(const Line& line, const policy::Overflow& overflow, const Limit& limit,
+                                       Intake& intake) {
   const BrokerFigures figures = line.broker->figures();
   const std::string name = "the queue " + line.settings.name;
   if (!figures.up) return refuse("queue_down", name + " cannot be reached: " + figures.problem, kBrokerPause);
   const std::uint64_t waiting = line.length(figures).value_or(0) + figures.pending;
-  double rate = per_second(rule.counted.numbers);
+  double rate = per_second(limit);
   std::int64_t oldest_us = 0;
   {
     const std::scoped_lock lock(line.mutex);
@@ -155,9 +155,9 @@ std::optional<Admission> Desk::refusal(const Line& line, const policy::Rule& rul
     // With a limit for each of many keys a queue empties faster than one of them allows.
     rate = std::max(rate, line.rates().second);
   }
-  if (waiting >= overflow.max_length) {
-    return refuse("queue_full", name + " is full",
-                  time_for(static_cast<double>(waiting - overflow.max_length + 1), rate));
+  const std::uint64_t most = std::min<std::uint64_t>(overflow.max_length, figures.most.value_or(overflow.max_length));
+  if (waiting >= most) {
+    return refuse("queue_full", name + " is full", time_for(static_cast<double>(waiting - most + 1), rate));
   }
   intake.place = waiting + 1;
   intake.expected = time_for(static_cast<double>(intake.place), rate);
@@ -173,22 +173,27 @@ std::optional<Admission> Desk::refusal(const Line& line, const policy::Rule& rul
 }
 
 void Desk::admit(const policy::Rule& rule, Message message, Answered answered) {
-  Line* line = find(rule.overflow->queue);
+  if (!rule.overflow) {
+    answered(refuse("queue_down", rule.label() + " names no queue", kBrokerPause));
+    return;
+  }
+  const policy::Overflow& overflow = *rule.overflow;
+  Line* line = find(overflow.queue);
   if (line == nullptr) {
-    answered(refuse("queue_down", "there is no queue " + rule.overflow->queue, kBrokerPause));
+    answered(refuse("queue_down", "there is no queue " + overflow.queue, kBrokerPause));
     return;
   }
   auto intake = std::make_shared<Intake>();
-  if (auto refused = refusal(*line, rule, *intake)) {
+  if (auto refused = refusal(*line, overflow, rule.counted.numbers, *intake)) {
     ++line->refused;
     answered(*std::move(refused));
     return;
   }
-  const auto max_age_us = std::chrono::duration_cast<std::chrono::microseconds>(rule.overflow->max_age);
+  const auto max_age_us = std::chrono::duration_cast<std::chrono::microseconds>(overflow.max_age);
   intake->line = line;
   intake->message = std::move(message);
   intake->answered = std::move(answered);
-  intake->life = std::chrono::duration_cast<milliseconds>(rule.overflow->max_age) + kTicketAfterlife;
+  intake->life = std::chrono::duration_cast<milliseconds>(overflow.max_age) + kTicketAfterlife;
   Message& kept = intake->message;
   kept.ticket = new_ticket();
   kept.created_us = utc_us();
@@ -223,12 +228,15 @@ void Desk::publish(const std::shared_ptr<Intake>& intake) {
       intake->answer.place = intake->place;
       intake->answer.expected = intake->expected;
     } else {
-      ++intake->line->failed;
+      const bool is_full = why == kBrokerFull;  // others were quicker
+      ++(is_full ? intake->line->refused : intake->line->failed);
       // It may lie in the broker all the same. The caller is told that it was refused, so it must not be delivered.
       tickets_->cancel(intake->message.ticket, "not confirmed by the broker", intake->life,
                        [](bool /*reached*/, std::optional<TicketState> /*before*/) {});
-      intake->answer =
-          refuse("queue_down", "the queue " + intake->line->settings.name + ": " + std::string(why), kBrokerPause);
+      intake->answer = is_full
+                           ? refuse("queue_full", "the queue " + intake->line->settings.name + " is full", {})
+                           : refuse("queue_down", "the queue " + intake->line->settings.name + ": " + std::string(why),
+                                    kBrokerPause);
     }
     settle_part(*intake);
   });

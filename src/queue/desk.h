@@ -69,9 +69,9 @@ class Desk {
   void add(const config::QueueSettings& settings, std::unique_ptr<Broker> broker);
   void start();
 
-  /// Stores `message` for `rule`, which has denied it and has an overflow. Ticket, times and what may be stored of its
-  /// headers are seen to here. Calls `answered` once, by any thread, perhaps before it returns, within the time limits
-  /// of the tickets and of the queue. Stored: the broker has confirmed it.
+  /// Stores `message` for `rule`, which has denied it and has an overflow (else it is refused). Ticket, times and what
+  /// may be stored of its headers are seen to here. Calls `answered` once, by any thread, perhaps before it returns,
+  /// within the time limits of the tickets and of the queue. Stored: the broker has confirmed it.
   void admit(const policy::Rule& rule, Message message, Answered answered);
   void ticket(const std::string& id, Tickets::Got done) { tickets_->get(id, std::move(done)); }
   void cancel(const std::string& id, Tickets::Moved done);
@@ -91,7 +91,8 @@ class Desk {
   struct Intake;
 
   [[nodiscard]] Line* find(std::string_view name) const;
-  [[nodiscard]] std::optional<Admission> refusal(const Line& line, const policy::Rule& rule, Intake& intake) const;
+  [[nodiscard]] static std::optional<Admission> refusal(const Line& line, const policy::Overflow& overflow,
+                                                        const Limit& limit, Intake& intake);
   void publish(const std::shared_ptr<Intake>& intake);
   static void settle_part(Intake& intake);
   void keep();

@@ -9,6 +9,9 @@ constexpr std::uint64_t kMostChunk = 5'000;
 constexpr double kLeastStaged = 2;
 constexpr double kMostStaged = 20'000;
 constexpr std::size_t kStagedWithoutLimit = 1'000;
+/// A timer for each message would cost more than the message. Less than the lateness that a schedule of a fast limit
+/// makes up for at once.
+constexpr std::int64_t kGrain = 500'000;
 /// How much longer than its tokens a message is staged ahead: the tickets answer within this, as a rule.
 constexpr int kStageHorizons = 4;
 
@@ -88,6 +91,7 @@ void DrainLane::set_limits(const limiter::ChargeList& list, std::shared_ptr<cons
   policy = std::move(its_policy);
   decisions.resize(charges.size());
   schedule.reset();
+  grain = 0;
   mode = Mode::free;
   most_staged = kStagedWithoutLimit;
   if (charges.empty()) return;
@@ -99,6 +103,7 @@ void DrainLane::set_limits(const limiter::ChargeList& list, std::shared_ptr<cons
   most_staged = static_cast<std::size_t>(std::clamp(staged, kLeastStaged, kMostStaged));
   if (mode != Mode::reserve) return;
   schedule = std::make_unique<TokenSchedule>(numbers());
+  if (schedule->length_of(1) < kGrain) grain = kGrain;
   chunk = static_cast<std::uint64_t>(std::clamp(tokens_in(numbers(), horizon), 1.0, static_cast<double>(kMostChunk)));
 }
 

@@ -66,6 +66,7 @@ struct DrainLane {
   std::vector<store::Charge> charges;
   std::vector<Decision> decisions;
   std::unique_ptr<TokenSchedule> schedule;  ///< mode reserve
+  std::int64_t grain = 0;                   ///< ns; of a fast limit, whose messages go some at a time
   std::uint64_t chunk = 1;                  ///< tokens that one question reserves, at least
   std::size_t most_staged = 1;
 

@@ -24,7 +24,7 @@ struct DrainSetup {
   DrainerOptions options;
   const policy::SnapshotHolder* policies = nullptr;
   /// The counters; null: those of `redis`.
-  std::shared_ptr<store::MemoryStore> memory;
+  std::shared_ptr<store::Store> memory;
   store::redis::RedisOptions redis;
   Tickets* tickets = nullptr;
   Broker* broker = nullptr;
@@ -40,15 +40,19 @@ class DrainRunner {
   DrainRunner(const DrainRunner&) = delete;
   DrainRunner& operator=(const DrainRunner&) = delete;
 
-  /// Drains until stop(). On the thread that calls it.
+  /// Drains until stop(), or until nothing can be delivered any more. On the thread that calls it.
   void run();
   /// Any thread; once.
   void stop();
   [[nodiscard]] boost::asio::io_context& io() { return io_; }
   /// On the thread of run(), or after it.
   [[nodiscard]] DrainerCounts counts() const { return drainer_->counts(); }
+  /// Why nothing can be delivered any more; empty: stop() ended it. After run().
+  [[nodiscard]] const std::string& fault() const { return drainer_->fault(); }
 
  private:
+  void end();
+
   SystemClock clock_;
   metrics::Registry registry_;
   boost::asio::io_context io_{1};
@@ -56,6 +60,7 @@ class DrainRunner {
   std::shared_ptr<store::Store> store_;
   std::unique_ptr<Deliverer> deliverer_;
   std::unique_ptr<Drainer> drainer_;
+  bool ending_ = false;
 };
 
 /// Tickets on the Redis of these options.

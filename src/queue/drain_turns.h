@@ -27,6 +27,7 @@ struct DrainItem {
   bool holds_group = false;  ///< nothing else of its group may go
   bool is_ending = false;    ///< the ticket or the dead letter is being written
   bool may_be_duplicate = false;
+  bool is_begun = false;  ///< a try that does not count may have been seen all the same
   unsigned attempts = 0;
   std::int64_t first_try = 0;  ///< steady
 };

@@ -11,7 +11,6 @@ using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
 constexpr std::size_t kFetch = 512;
-constexpr std::size_t kMostInHand = 2'000;           ///< of a partition or lane
 constexpr nanoseconds kHoldOff = milliseconds(200);  ///< after the tickets could not answer
 constexpr auto kReportInterval = std::chrono::seconds(1);
 
@@ -41,9 +40,10 @@ Drainer::~Drainer() {
 
 void Drainer::post(std::function<void()> work) const { LoopHandle::post(handle_, std::move(work)); }
 
-void Drainer::start() {
+void Drainer::start(std::function<void()> broken) {
+  broken_ = std::move(broken);
   ConsumerOptions options;
-  options.most = std::max<std::size_t>(options_.in_flight, kMostInHand);
+  options.most = std::max(options_.in_flight, options_.in_hand);
   options.arrived = [this, handle = handle_] { LoopHandle::post(handle, [this] { fetch(); }); };
   consumer_ = broker_.consume(options);
   report();
@@ -156,6 +156,7 @@ void Drainer::work(DrainLane& lane) {
     if (lane.mode == DrainLane::Mode::reserve) reserve(lane, now);
     if (lane.mode == DrainLane::Mode::ask) ask(lane, now);
     deliver_due(lane);
+    deliverer_.flush();
   }
   forget_if_empty(lane);
 }
@@ -179,6 +180,7 @@ void Drainer::stage(DrainLane& lane, std::int64_t now) {
 }
 
 void Drainer::claim(const DrainItemPtr& item) {
+  ++claiming_;
   tickets_.claim(item->message.ticket, options_.queue, life_of(item->message),
                  [this, handle = handle_, item](bool reached, std::optional<TicketState> before) {
                    LoopHandle::post(handle, [this, item, reached, before] { claimed(item, reached, before); });
@@ -186,7 +188,12 @@ void Drainer::claim(const DrainItemPtr& item) {
 }
 
 void Drainer::claimed(const DrainItemPtr& item, bool reached, std::optional<TicketState> before) {
-  if (stopping_) return;
+  if (claiming_ > 0) --claiming_;
+  if (stopping_) {
+    if (reached) untried(*item);
+    leave();
+    return;
+  }
   DrainLane& lane = *item->lane;
   touch(lane);
   if (!reached) {
@@ -207,16 +214,20 @@ void Drainer::claimed(const DrainItemPtr& item, bool reached, std::optional<Tick
 }
 
 void Drainer::deliver_due(DrainLane& lane) {
-  while (!stopping_) {
+  while (!stopping_ && fault_.empty()) {
     const DrainItemPtr item = lane.turns.head();
     if (item == nullptr) return;
     const std::int64_t now = clock_.now().steady;
+    if (hindered_until_ > now) {
+      wake_at(lane, hindered_until_);
+      return;
+    }
     std::int64_t due = now;
     if (lane.mode == DrainLane::Mode::reserve) due = lane.schedule->due(item->cost);
     if (lane.mode == DrainLane::Mode::ask) due = lane.is_granted ? lane.grant_at : TokenSchedule::kNone;
     if (due == TokenSchedule::kNone) return;
     if (due > now) {
-      wake_at(lane, due);
+      wake_at(lane, std::max(due, now + lane.grain));
       return;
     }
     if (in_flight_ >= options_.in_flight) {
@@ -226,6 +237,7 @@ void Drainer::deliver_due(DrainLane& lane) {
     std::ignore = lane.turns.take_head();
     const bool expired = item->message.expires_us != 0 && item->message.expires_us <= clock_.now().utc / 1'000;
     if (expired || !consumer_->begin(item->tag)) {
+      untried(*item);
       // Nothing is used up: the next one may have it.
       if (expired) {
         drop(item, TicketState::expired, "it has waited longer than it may");
@@ -249,11 +261,16 @@ void Drainer::deliver(const DrainItemPtr& item) {
   ++in_flight_;
   ++item->attempts;
   if (item->first_try == 0) item->first_try = clock_.now().steady;
-  if (item->may_be_duplicate || item->attempts > 1) ++counts_.report.duplicates;
+  if (item->attempts > 1) tickets_.add_attempts(item->message.ticket, 1);
   const Attempt attempt{.message = &item->message,
                         .number = item->attempts,
                         .may_be_duplicate = item->may_be_duplicate || item->attempts > 1};
   deliverer_.start(attempt, [this, item](const Outcome& outcome) { ended(item, outcome); });
+}
+
+/// A claimed one will not be tried by this drainer: the ticket counts one attempt too many, and may be queued again.
+void Drainer::untried(const DrainItem& item) {
+  if (item.attempts == 0 && !item.is_begun) tickets_.add_attempts(item.message.ticket, -1);
 }
 
 void Drainer::forget_if_empty(DrainLane& lane) {
@@ -339,15 +356,19 @@ void Drainer::stop(std::function<void()> stopped) {
     if (!error) {
       in_flight_ = 0;
       ending_ = 0;
+      claiming_ = 0;
       leave();
     }
   });
   for (const auto& [name, lane] : lanes_) give_back(*lane);
+  for (const DrainItemPtr& item : items_) {
+    if (item->is_claimed && !item->is_ending) untried(*item);
+  }
   leave();
 }
 
 void Drainer::leave() {
-  if (in_flight_ > 0 || ending_ > 0 || left_ || stopped_ == nullptr) return;
+  if (in_flight_ > 0 || ending_ > 0 || claiming_ > 0 || left_ || stopped_ == nullptr) return;
   for (const auto& [name, lane] : lanes_) {
     if (lane->question.kind != DrainQuestion::Kind::none) return;
   }

@@ -34,6 +34,7 @@ struct DrainerOptions {
   std::string queue;                                                  ///< its name
   std::string drainer;                                                ///< this drainer's own, unlike all others'
   std::size_t in_flight = 64;                                         ///< most deliveries at once; from 1
+  std::size_t in_hand = 2'000;                                        ///< most messages taken, a partition or lane
   unsigned attempts = 5;                                              ///< then it is a dead letter; from 1
   std::chrono::nanoseconds first_pause = std::chrono::seconds(1);     ///< after a failed delivery; then twice as long
   std::chrono::nanoseconds longest_pause = std::chrono::seconds(30);  ///< at most
@@ -77,10 +78,14 @@ class Drainer {
   Drainer(const Drainer&) = delete;
   Drainer& operator=(const Drainer&) = delete;
 
-  void start();
+  /// `broken` is called, once, when nothing can be delivered any more, as fault() says then: it should call stop(), not
+  /// before it has returned.
+  void start(std::function<void()> broken = {});
   /// Takes nothing more, gives reserved tokens back, waits for what is in flight, and leaves the queue; then `stopped`.
   void stop(std::function<void()> stopped);
   [[nodiscard]] DrainerCounts counts() const;
+  /// Why it cannot go on; empty: it can.
+  [[nodiscard]] const std::string& fault() const { return fault_; }
 
  private:
   // Messages come in.
@@ -99,6 +104,7 @@ class Drainer {
   void claimed(const DrainItemPtr& item, bool reached, std::optional<TicketState> before);
   void deliver_due(DrainLane& lane);
   void deliver(const DrainItemPtr& item);
+  void untried(const DrainItem& item);
   void forget_if_empty(DrainLane& lane);
   // Its tokens: drainer_limits.cc.
   void reserve(DrainLane& lane, std::int64_t now);
@@ -112,9 +118,12 @@ class Drainer {
   // How deliveries end: drainer_endings.cc.
   void ended(const DrainItemPtr& item, const Outcome& outcome);
   void retry(const DrainItemPtr& item, const Outcome& outcome);
+  void hinder(const DrainItemPtr& item, const Outcome& outcome);
+  void break_off(const Outcome& outcome);
   void begin_end(DrainItem& item);
   void end_end(DrainItem& item);
-  void bury(const DrainItemPtr& item, std::string reason, int status);
+  void bury(const DrainItemPtr& item, const std::string& reason, int status);
+  void tell_unburied(const std::string& why);
   void bury_again(const DrainItemPtr& item, const std::string& reason, int status);
   void drop(const DrainItemPtr& item, TicketState state, std::string reason, int status = 0);
   void end_ticket(const DrainItemPtr& item, TicketState state, std::string reason, int status);
@@ -151,7 +160,13 @@ class Drainer {
   std::size_t in_flight_ = 0;
   std::size_t ending_ = 0;  ///< whose tickets or dead letters are being written
   std::vector<DrainLane*> touched_;
-  std::deque<DrainLane*> starved_;  ///< had something due while too much was in flight
+  std::deque<DrainLane*> starved_;   ///< had something due while too much was in flight
+  std::size_t claiming_ = 0;         ///< whose tickets are being claimed
+  std::int64_t hindered_until_ = 0;  ///< steady: nothing is delivered before
+  unsigned hindrances_ = 0;          ///< in a row
+  std::int64_t unburied_told_ = 0;   ///< steady: when the log was told that dead letters cannot be written
+  std::string fault_;
+  std::function<void()> broken_;
   bool stopping_ = false;
   bool left_ = false;
   std::function<void()> stopped_;

@@ -7,7 +7,9 @@
 #include <tuple>
 #include <utility>
 
+#include "base/log.h"
 #include "queue/drainer.h"
+#include "queue/retry_pause.h"
 
 namespace sluice::queue {
 namespace {
@@ -15,11 +17,17 @@ namespace {
 using std::chrono::nanoseconds;
 
 constexpr nanoseconds kBuryAgain = std::chrono::seconds(1);
+constexpr nanoseconds kTellUnburied = std::chrono::seconds(30);
 
 }  // namespace
 
 void Drainer::ended(const DrainItemPtr& item, const Outcome& outcome) {
   --in_flight_;
+  const bool counts = outcome.kind != Outcome::Kind::hindered && outcome.kind != Outcome::Kind::broken;
+  if (counts) {
+    hindrances_ = 0;
+    if (item->may_be_duplicate || item->attempts > 1) ++counts_.report.duplicates;
+  }
   switch (outcome.kind) {
     case Outcome::Kind::delivered:
       ++counts_.report.delivered;
@@ -35,6 +43,13 @@ void Drainer::ended(const DrainItemPtr& item, const Outcome& outcome) {
     case Outcome::Kind::refused:
       bury(item, outcome.reason, outcome.status);
       break;
+    case Outcome::Kind::broken:
+      break_off(outcome);
+      hinder(item, outcome);
+      break;
+    case Outcome::Kind::hindered:
+      hinder(item, outcome);
+      break;
   }
   while (!starved_.empty() && in_flight_ < options_.in_flight) {
     DrainLane* lane = starved_.front();
@@ -46,20 +61,55 @@ void Drainer::ended(const DrainItemPtr& item, const Outcome& outcome) {
 }
 
 void Drainer::retry(const DrainItemPtr& item, const Outcome& outcome) {
-  const std::int64_t now = clock_.now().steady;
-  nanoseconds pause = options_.first_pause;
-  for (unsigned i = 1; i < item->attempts && pause < options_.longest_pause; ++i) pause *= 2;
-  pause = std::min(pause, options_.longest_pause);
-  const bool too_long =
-      options_.longest_hold.count() > 0 && now + pause.count() - item->first_try > options_.longest_hold.count();
-  if (item->attempts >= options_.attempts || too_long) {
+  const Time now = clock_.now();
+  FailedTry failed{
+      .attempts = item->attempts, .asked = outcome.retry_after, .held = nanoseconds(now.steady - item->first_try)};
+  if (item->message.expires_us != 0) {
+    failed.left = std::chrono::microseconds(item->message.expires_us - now.utc / 1'000);
+  }
+  const auto pause = pause_before_retry(options_, failed);
+  if (!pause) {
     bury(item, outcome.reason, outcome.status);
     return;
   }
   ++counts_.retries;
   consumer_->pause(item->tag);
-  item->lane->later.emplace(now + pause.count(), item);
-  wake_at(*item->lane, now + pause.count());
+  const std::int64_t again = now.steady + pause->count();
+  item->lane->later.emplace(again, item);
+  wake_at(*item->lane, again);
+}
+
+/// Not the request's fault, so it is as if it had not been tried, and nothing else is for a while.
+void Drainer::hinder(const DrainItemPtr& item, const Outcome& outcome) {
+  if (--item->attempts > 0) tickets_.add_attempts(item->message.ticket, -1);
+  if (item->attempts == 0) item->first_try = 0;
+  if (outcome.status != 0) item->may_be_duplicate = item->is_begun = true;
+  if (stopping_) {
+    untried(*item);
+    return;
+  }
+  const std::int64_t now = clock_.now().steady;
+  // Of those that were in flight together one makes the pause.
+  if (fault_.empty() && now >= hindered_until_) {
+    const nanoseconds pause = pause_after(options_, ++hindrances_);
+    hindered_until_ = now + pause.count();
+    log::warn("nothing can be delivered now: all wait, and no try counts",
+              {{"queue", options_.queue},
+               {"reason", outcome.reason},
+               {"again_in_seconds", std::to_string(std::chrono::duration<double>(pause).count())}});
+  }
+  consumer_->pause(item->tag);
+  const std::int64_t again = std::max(hindered_until_, now);
+  item->lane->later.emplace(again, item);
+  wake_at(*item->lane, again);
+}
+
+void Drainer::break_off(const Outcome& outcome) {
+  if (!fault_.empty()) return;
+  fault_ = outcome.reason;
+  log::error("nothing can be delivered any more: the drainer stops, and what waits stays in the queue",
+             {{"queue", options_.queue}, {"reason", fault_}});
+  if (broken_ && !stopping_) post([this] { broken_(); });
 }
 
 void Drainer::begin_end(DrainItem& item) {
@@ -71,7 +121,7 @@ void Drainer::end_end(DrainItem& item) {
 }
 
 /// Makes it a dead letter. The broker is told that the message is done with once the letter is stored.
-void Drainer::bury(const DrainItemPtr& item, std::string reason, int status) {
+void Drainer::bury(const DrainItemPtr& item, const std::string& reason, int status) {
   begin_end(*item);
   Publish letter;
   Message& message = item->message;
@@ -81,9 +131,10 @@ void Drainer::bury(const DrainItemPtr& item, std::string reason, int status) {
   letter.spread = message.group;
   letter.dead = true;
   letter.reason = reason;
-  broker_.publish(std::move(letter), [this, handle = handle_, item, reason, status](bool stored, std::string_view) {
-    LoopHandle::post(handle, [this, item, reason, status, stored] {
+  broker_.publish(std::move(letter), [this, handle = handle_, item, reason, status](bool stored, std::string_view why) {
+    LoopHandle::post(handle, [this, item, reason, status, stored, why = std::string(why)] {
       if (!stored) {
+        tell_unburied(why);
         bury_again(item, reason, status);
         return;
       }
@@ -91,6 +142,15 @@ void Drainer::bury(const DrainItemPtr& item, std::string reason, int status) {
       drop(item, TicketState::failed, reason, status);
     });
   });
+}
+
+/// What stands behind it waits, so somebody should know; not for each try.
+void Drainer::tell_unburied(const std::string& why) {
+  const std::int64_t now = clock_.now().steady;
+  if (unburied_told_ != 0 && now - unburied_told_ < kTellUnburied.count()) return;
+  unburied_told_ = now;
+  log::warn("a dead letter cannot be written, and what is behind it waits: is its topic or queue there?",
+            {{"queue", options_.queue}, {"reason", why}});
 }
 
 void Drainer::bury_again(const DrainItemPtr& item, const std::string& reason, int status) {

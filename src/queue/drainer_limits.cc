@@ -116,6 +116,7 @@ void Drainer::answered_check(DrainQuestion& question, std::int64_t now) {
 void Drainer::bury_head(DrainLane& lane) {
   const DrainItemPtr item = lane.turns.take_head();
   std::ignore = consumer_->begin(item->tag);
+  untried(*item);
   bury(item, "its cost is more than its limit can ever have", 0);
 }
 

@@ -9,6 +9,7 @@
 #include <array>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <cerrno>
 #include <csignal>
 #include <cstring>
 #include <memory>
@@ -19,6 +20,9 @@ namespace sluice::queue {
 namespace {
 
 constexpr int kRefused = 100;
+// The shell's words for a command that cannot be run or is not there.
+constexpr int kCannotRun = 126;
+constexpr int kNotFound = 127;
 
 using boost::system::error_code;
 
@@ -40,8 +44,8 @@ int file_of(const std::string& body) {
 
 /// A child on its way.
 struct Child : std::enable_shared_from_this<Child> {
-  Child(boost::asio::io_context& io, pid_t its_id, int its_descriptor, Deliverer::Done whom)
-      : id(its_id), ended(io, its_descriptor), timer(io), done(std::move(whom)) {}
+  Child(boost::asio::io_context& io, pid_t its_id, int its_descriptor, std::string its_command, Deliverer::Done whom)
+      : id(its_id), ended(io, its_descriptor), timer(io), command(std::move(its_command)), done(std::move(whom)) {}
 
   void watch(std::chrono::nanoseconds timeout) {
     ended.async_wait(boost::asio::posix::stream_descriptor::wait_read,
@@ -63,7 +67,11 @@ struct Child : std::enable_shared_from_this<Child> {
     Outcome outcome;
     const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     outcome.status = code;
-    if (code != 0) {
+    if (code == kCannotRun || code == kNotFound) {
+      outcome.kind = Outcome::Kind::hindered;
+      outcome.reason = "the command '" + command + "' ended with " + std::to_string(code) +
+                       (code == kNotFound ? ": not found" : ": cannot be run");
+    } else if (code != 0) {
       outcome.kind = code == kRefused ? Outcome::Kind::refused : Outcome::Kind::retry;
       outcome.reason = is_late ? "the command took too long" : "the command ended with " + std::to_string(code);
     }
@@ -73,6 +81,7 @@ struct Child : std::enable_shared_from_this<Child> {
   const pid_t id;
   boost::asio::posix::stream_descriptor ended;
   boost::asio::steady_timer timer;
+  const std::string command;
   Deliverer::Done done;
   bool is_late = false;
 };
@@ -82,8 +91,10 @@ std::vector<std::string> environment_of(const Attempt& attempt) {
   for (char** line = environ; line != nullptr && *line != nullptr; ++line) lines.emplace_back(*line);
   const Message& message = *attempt.message;
   const auto add = [&](const char* name, const std::string& value) {
-    // What has a zero byte in it ends there.
-    lines.push_back("SLUICE_" + std::string(name) + "=" + value.c_str());
+    std::string& line = lines.emplace_back("SLUICE_");
+    line += name;
+    line += '=';
+    line += value.substr(0, value.find('\0'));  // it would end there
   };
   add("TICKET", message.ticket);
   add("KEY", message.key);
@@ -95,16 +106,22 @@ std::vector<std::string> environment_of(const Attempt& attempt) {
   return lines;
 }
 
-pid_t spawn(const std::string& command, const Attempt& attempt, int body) {
+/// Its id, or 0 with `errno`'s number in `error`.
+pid_t spawn(const std::string& command, const Attempt& attempt, int body, int& error) {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, body, STDIN_FILENO);
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF);
+  sigset_t usual;  // the drainer ignores it, and a pipeline within the command counts on it
+  sigemptyset(&usual);
+  sigaddset(&usual, SIGPIPE);
+  posix_spawnattr_setsigdefault(&attributes, &usual);
   posix_spawnattr_setpgroup(&attributes, 0);
   std::vector<std::string> lines = environment_of(attempt);
   std::vector<char*> environment;
+  environment.reserve(lines.size() + 1);
   for (std::string& line : lines) environment.push_back(line.data());
   environment.push_back(nullptr);
   std::string shell = "sh";
@@ -112,10 +129,10 @@ pid_t spawn(const std::string& command, const Attempt& attempt, int body) {
   std::string text = command;
   std::array<char*, 4> arguments{shell.data(), flag.data(), text.data(), nullptr};
   pid_t id = -1;
-  const int error = ::posix_spawn(&id, "/bin/sh", &actions, &attributes, arguments.data(), environment.data());
+  error = ::posix_spawn(&id, "/bin/sh", &actions, &attributes, arguments.data(), environment.data());
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
-  return error == 0 ? id : -1;
+  return error == 0 ? id : 0;
 }
 
 }  // namespace
@@ -124,16 +141,21 @@ ExecDeliverer::ExecDeliverer(boost::asio::io_context& io, std::string command, s
     : io_(io), command_(std::move(command)), timeout_(timeout) {}
 
 void ExecDeliverer::start(const Attempt& attempt, Done done) {
-  const auto fail = [&](const std::string& why) { done({.kind = Outcome::Kind::retry, .status = 0, .reason = why}); };
+  const auto fail = [&](const std::string& why, Outcome::Kind kind = Outcome::Kind::hindered) {
+    done({.kind = kind, .status = 0, .reason = why});
+  };
   const int body = file_of(attempt.message->body);
   if (body < 0) {
     fail("no file for the body");
     return;
   }
-  const pid_t id = spawn(command_, attempt, body);
+  int error = 0;
+  const pid_t id = spawn(command_, attempt, body, error);
   ::close(body);
-  if (id < 0) {
-    fail("the command cannot be started");
+  if (id == 0) {
+    // Too long is this request's environment; all else would be so for any.
+    fail(std::string("the command cannot be started: ") + std::strerror(error),
+         error == E2BIG ? Outcome::Kind::retry : Outcome::Kind::hindered);
     return;
   }
   const auto descriptor = static_cast<int>(::syscall(SYS_pidfd_open, id, 0));
@@ -143,7 +165,7 @@ void ExecDeliverer::start(const Attempt& attempt, Done done) {
     fail("the command cannot be watched");
     return;
   }
-  std::make_shared<Child>(io_, id, descriptor, std::move(done))->watch(timeout_);
+  std::make_shared<Child>(io_, id, descriptor, command_, std::move(done))->watch(timeout_);
 }
 
 }  // namespace sluice::queue

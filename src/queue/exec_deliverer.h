@@ -11,7 +11,8 @@ namespace sluice::queue {
 
 /// `/bin/sh -c command` for each delivery: the body on standard input, and SLUICE_TICKET, _KEY, _METHOD, _PATH,
 /// _BODY_REFERENCE, _ATTEMPT and _MAY_BE_DUPLICATE in the environment. Exit code 0: delivered; 100: refused for ever;
-/// any other, or no end within `timeout` (then it is killed, with its process group): tried again.
+/// 126 and 127, by which the shell says that there is no such command or that it cannot be run, and no process to be
+/// had: hindered; any other, or no end within `timeout` (then it is killed, with its process group): tried again.
 class ExecDeliverer final : public Deliverer {
  public:
   ExecDeliverer(boost::asio::io_context& io, std::string command, std::chrono::nanoseconds timeout);

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <stdexcept>
 #include <thread>
+#include <tuple>
 #include <utility>
 
 #include "base/log.h"
@@ -30,7 +31,7 @@ class LengthAsker {
   LengthAsker(kafka::Handle handle, std::string topic) : handle_(std::move(handle)), topic_(std::move(topic)) {}
 
   Result<std::uint64_t> ask() {
-    const int partitions = count_partitions();
+    const int partitions = count_partitions(topic_);
     if (partitions <= 0) return Error{problem_};
     const kafka::Partitions list(rd_kafka_topic_partition_list_new(partitions));
     for (int i = 0; i < partitions; ++i) rd_kafka_topic_partition_list_add(list.get(), topic_.c_str(), i);
@@ -53,10 +54,13 @@ class LengthAsker {
     return length;
   }
 
+  /// What is wrong with another topic; empty: nothing.
+  std::string problem_of(const std::string& topic) { return count_partitions(topic) > 0 ? "" : problem_; }
+
  private:
-  int count_partitions() {
+  int count_partitions(const std::string& name) {
     const rd_kafka_metadata_t* metadata = nullptr;
-    rd_kafka_topic_t* topic = rd_kafka_topic_new(handle_.get(), topic_.c_str(), nullptr);
+    rd_kafka_topic_t* topic = rd_kafka_topic_new(handle_.get(), name.c_str(), nullptr);
     auto error = rd_kafka_metadata(handle_.get(), 0, topic, &metadata, kAskPatience);
     rd_kafka_topic_destroy(topic);
     int count = 0;
@@ -68,10 +72,10 @@ class LengthAsker {
       rd_kafka_metadata_destroy(metadata);
     }
     if (error != RD_KAFKA_RESP_ERR_NO_ERROR) {
-      problem_ = "topic " + topic_ + ": " + rd_kafka_err2str(error);
+      problem_ = "topic " + name + ": " + rd_kafka_err2str(error);
       return 0;
     }
-    if (count == 0) problem_ = "topic " + topic_ + " has no partitions";
+    if (count == 0) problem_ = "topic " + name + " has no partitions";
     return count;
   }
 
@@ -133,7 +137,7 @@ class KafkaBroker final : public Broker {
     add(RD_KAFKA_VTYPE_OPAQUE).u.ptr = waiting.get();
     rd_kafka_error_t* error = rd_kafka_produceva(producer_.get(), parts.data(), count);
     if (error == nullptr) {
-      (void)waiting.release();  // until its report
+      std::ignore = waiting.release();  // until its report
       return;
     }
     const std::string why = rd_kafka_error_string(error);
@@ -156,6 +160,7 @@ class KafkaBroker final : public Broker {
     return {.up = problem_.empty(),
             .problem = problem_,
             .length = length,
+            .most = std::nullopt,
             .counts_held = true,
             .published = published_,
             .failed = failed_,
@@ -204,6 +209,7 @@ class KafkaBroker final : public Broker {
       lock.unlock();
       const std::uint64_t published = published_;
       const auto length = asker.ask();
+      if (length && !std::exchange(asked_dead_, true)) ask_for_dead_letters(asker);
       lock.lock();
       if (length) {
         if (!std::exchange(problem_, "").empty()) log::info("queue is ready", {{"queue", settings_.name}});
@@ -215,6 +221,14 @@ class KafkaBroker final : public Broker {
       }
       wake_.wait_for(lock, kAskInterval, [this] { return stopping_.load(); });
     }
+  }
+
+  /// Once: a broker may make the topic by itself when it is needed.
+  void ask_for_dead_letters(LengthAsker& asker) const {
+    const std::string problem = asker.problem_of(settings_.dead_letter);
+    if (problem.empty()) return;
+    log::warn("dead letters may have no place: without it what cannot be delivered holds up what is behind it",
+              {{"queue", settings_.name}, {"reason", problem}});
   }
 
   const QueueSettings settings_;
@@ -229,6 +243,7 @@ class KafkaBroker final : public Broker {
   std::optional<std::uint64_t> length_;
   std::uint64_t published_then_ = 0;  ///< when the length was asked for
   bool told_ = false;
+  bool asked_dead_ = false;  ///< of the keeper
   std::thread poller_;
   std::thread keeper_;
 };

@@ -1,6 +1,7 @@
 #include "queue/kafka_client.h"
 
 #include <array>
+#include <tuple>
 
 namespace sluice::queue::kafka {
 
@@ -23,7 +24,7 @@ Result<Handle> make_client(rd_kafka_type_t type, Conf conf) {
   std::array<char, 512> why{};
   rd_kafka_t* handle = rd_kafka_new(type, conf.get(), why.data(), why.size());
   if (handle == nullptr) return Error{why.data()};
-  (void)conf.release();  // the client has it now
+  std::ignore = conf.release();  // the client has it now
   return Handle(handle);
 }
 

@@ -8,7 +8,6 @@
 #include <map>
 #include <mutex>
 #include <thread>
-#include <unordered_map>
 #include <utility>
 
 #include "base/log.h"
@@ -21,11 +20,13 @@ using namespace std::chrono_literals;
 
 constexpr auto kPoll = 100ms;
 constexpr auto kRevokePatience = 10s;  // below session.timeout.ms and max.poll.interval.ms
+constexpr auto kRoomPatience = 100ms;
 constexpr int kMostAtOnce = 1000;
+constexpr std::size_t kMostBytes = std::size_t{32} << 20U;  ///< in hand, of a partition
 
 class KafkaConsumer final : public Consumer {
  public:
-  KafkaConsumer(std::string topic, const ConsumerOptions& options) : topic_(std::move(topic)), options_(options) {}
+  KafkaConsumer(std::string topic, ConsumerOptions options) : topic_(std::move(topic)), options_(std::move(options)) {}
   KafkaConsumer(const KafkaConsumer&) = delete;
   KafkaConsumer& operator=(const KafkaConsumer&) = delete;
   ~KafkaConsumer() override { stop(); }
@@ -61,59 +62,95 @@ class KafkaConsumer final : public Consumer {
 
   bool begin(std::uint64_t tag) override {
     const std::scoped_lock lock(mutex_);
-    const auto place = places_.find(tag);
-    if (place == places_.end()) return false;
-    Partition& partition = partitions_[place->second.partition];
-    if (partition.is_leaving) return false;
-    ++partition.begun;
+    const Place* place = find(tag);
+    if (place == nullptr || place->partition->is_leaving) return false;
+    ++place->partition->begun;
     return true;
   }
 
   void pause(std::uint64_t tag) override {
-    {
-      const std::scoped_lock lock(mutex_);
-      if (const auto place = places_.find(tag); place != places_.end()) --partitions_[place->second.partition].begun;
-    }
-    settled_.notify_one();
+    const std::scoped_lock lock(mutex_);
+    if (const Place* place = find(tag)) ended(*place->partition);
   }
 
   void finish(std::uint64_t tag) override {
-    {
-      const std::scoped_lock lock(mutex_);
-      const auto place = places_.find(tag);
-      if (place == places_.end()) return;
-      Partition& partition = partitions_[place->second.partition];
-      if (partition.begun > 0) --partition.begun;
-      partition.unfinished[place->second.offset] = true;
-      places_.erase(place);
-      while (!partition.unfinished.empty() && partition.unfinished.begin()->second) {
-        partition.next = partition.unfinished.begin()->first + 1;
-        partition.unfinished.erase(partition.unfinished.begin());
-        partition.has_news = true;
-      }
+    const std::scoped_lock lock(mutex_);
+    Place* place = find(tag);
+    if (place == nullptr) return;
+    Partition& partition = *std::exchange(place->partition, nullptr);
+    ended(partition);
+    partition.at(place->offset)->is_finished = true;
+    while (!places_.empty() && places_.front().partition == nullptr) {
+      places_.pop_front();
+      ++first_tag_;
     }
-    settled_.notify_one();
+    auto& unfinished = partition.unfinished;
+    while (!unfinished.empty() && unfinished.front().is_finished) {
+      partition.next = unfinished.front().offset + 1;
+      partition.bytes -= unfinished.front().size;
+      unfinished.pop_front();
+      partition.has_news = true;
+    }
+    if (partition.is_full && has_room(partition)) {
+      partition.is_full = false;
+      if (--full_ == 0) settled_.notify_one();
+    }
   }
 
   void stop() override {
     if (!thread_.joinable()) return;
-    stopping_ = true;
+    {
+      const std::scoped_lock lock(mutex_);
+      stopping_ = true;
+    }
+    settled_.notify_all();
     thread_.join();
   }
 
  private:
+  struct Held {
+    std::int64_t offset = 0;
+    std::size_t size = 0;
+    bool is_finished = false;
+  };
   struct Partition {
-    std::map<std::int64_t, bool> unfinished;  ///< offset → finished
-    std::int64_t next = -1;                   ///< to be committed
+    std::deque<Held> unfinished;  ///< by offset; the first of them is
+    std::size_t bytes = 0;        ///< of them
+    std::int64_t next = -1;       ///< to be committed
     std::uint64_t begun = 0;
     bool has_news = false;  ///< `next` is not stored yet
+    bool is_full = false;   ///< the thread waits for room in it
     bool is_paused = false;
     bool is_leaving = false;  ///< it is about to go to another consumer
+
+    /// Of this offset; null: it is not held.
+    Held* at(std::int64_t offset) {
+      const auto found = std::ranges::lower_bound(unfinished, offset, {}, &Held::offset);
+      return found == unfinished.end() || found->offset != offset ? nullptr : &*found;
+    }
   };
   struct Place {
-    std::int32_t partition = 0;
+    Partition* partition = nullptr;  ///< null: it is finished
     std::int64_t offset = 0;
   };
+
+  // Under the mutex.
+  Place* find(std::uint64_t tag) {
+    if (tag < first_tag_ || tag - first_tag_ >= places_.size()) return nullptr;
+    Place& place = places_[tag - first_tag_];
+    return place.partition == nullptr ? nullptr : &place;
+  }
+  void ended(Partition& partition) {
+    if (partition.begun == 0) return;
+    --partition.begun;
+    if (partition.begun == 0 && partition.is_leaving) settled_.notify_one();
+  }
+  [[nodiscard]] bool has_room(const Partition& partition) const {
+    return partition.unfinished.size() <= options_.most / 2 && partition.bytes <= kMostBytes / 2;
+  }
+  [[nodiscard]] bool has_enough(const Partition& partition) const {
+    return partition.unfinished.size() >= options_.most || partition.bytes >= kMostBytes;
+  }
 
   void run() {
     while (!stopping_) {
@@ -131,6 +168,7 @@ class KafkaConsumer final : public Consumer {
       }
       if (any) options_.arrived();
       store_offsets();
+      wait_for_room();
       pause_and_resume();
     }
     // Commits what is stored, and leaves the group at once.
@@ -148,12 +186,24 @@ class KafkaConsumer final : public Consumer {
     const std::scoped_lock lock(mutex_);
     Partition& partition = partitions_[message.partition];
     // After a seek by the library itself what is unfinished may come again.
-    if (partition.unfinished.contains(message.offset) || message.offset < partition.next) return;
-    partition.unfinished.emplace(message.offset, false);
-    const std::uint64_t tag = next_tag_++;
-    places_[tag] = {message.partition, message.offset};
-    arrived_.push_back(
-        {.tag = tag, .payload = {static_cast<const char*>(message.payload), message.len}, .redelivered = false});
+    const std::int64_t last = partition.unfinished.empty() ? partition.next - 1 : partition.unfinished.back().offset;
+    if (message.offset <= last) return;
+    partition.unfinished.push_back({.offset = message.offset, .size = message.len});
+    partition.bytes += message.len;
+    places_.push_back({&partition, message.offset});
+    arrived_.push_back({.tag = first_tag_ + places_.size() - 1,
+                        .payload = {static_cast<const char*>(message.payload), message.len},
+                        .redelivered = false});
+  }
+
+  /// A partition that has enough is given a moment before it is paused, as that throws away what was fetched ahead of
+  /// it.
+  void wait_for_room() {
+    std::unique_lock lock(mutex_);
+    for (auto& [number, partition] : partitions_) {
+      if (!partition.is_paused && has_enough(partition) && !std::exchange(partition.is_full, true)) ++full_;
+    }
+    settled_.wait_for(lock, kRoomPatience, [this] { return full_ == 0 || stopping_; });
   }
 
   void store_offsets() {
@@ -174,14 +224,15 @@ class KafkaConsumer final : public Consumer {
     {
       const std::scoped_lock lock(mutex_);
       for (auto& [number, partition] : partitions_) {
-        if (!partition.is_paused && partition.unfinished.size() >= options_.most) {
+        if (std::exchange(partition.is_full, false)) {
           partition.is_paused = true;
           rd_kafka_topic_partition_list_add(full.get(), topic_.c_str(), number);
-        } else if (partition.is_paused && partition.unfinished.size() <= options_.most / 2) {
+        } else if (partition.is_paused && has_room(partition)) {
           partition.is_paused = false;
           rd_kafka_topic_partition_list_add(free.get(), topic_.c_str(), number);
         }
       }
+      full_ = 0;
     }
     if (full->cnt > 0) (void)rd_kafka_pause_partitions(handle_.get(), full.get());
     if (free->cnt > 0) (void)rd_kafka_resume_partitions(handle_.get(), free.get());
@@ -200,18 +251,21 @@ class KafkaConsumer final : public Consumer {
     {
       const std::scoped_lock lock(mutex_);
       partitions_.clear();
+      first_tag_ += places_.size();
       places_.clear();
+      full_ = 0;
     }
     rd_kafka_assign(handle_.get(), nullptr);
   }
 
-  /// Begins nothing more, and waits for what is begun.
+  /// Begins nothing more, and waits for what is begun; at the stop nobody finishes anything any more.
   void let_go() {
     std::unique_lock lock(mutex_);
     arrived_.clear();
     for (auto& [number, partition] : partitions_) partition.is_leaving = true;
     settled_.wait_for(lock, kRevokePatience, [this] {
-      return std::ranges::all_of(partitions_, [](const auto& partition) { return partition.second.begun == 0; });
+      return stopping_ ||
+             std::ranges::all_of(partitions_, [](const auto& partition) { return partition.second.begun == 0; });
     });
   }
 
@@ -223,9 +277,10 @@ class KafkaConsumer final : public Consumer {
   std::mutex mutex_;
   std::condition_variable settled_;
   std::map<std::int32_t, Partition> partitions_;
-  std::unordered_map<std::uint64_t, Place> places_;
+  std::deque<Place> places_;  ///< by tag, from first_tag_; the first of them is not finished
+  std::uint64_t first_tag_ = 1;
+  std::size_t full_ = 0;  ///< partitions that are full
   std::deque<Delivery> arrived_;
-  std::uint64_t next_tag_ = 1;
   std::thread thread_;
 };
 

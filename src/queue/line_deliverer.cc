@@ -1,12 +1,14 @@
 #include "queue/line_deliverer.h"
 
 #include <openssl/evp.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 #include "base/utf8.h"
 
@@ -45,30 +47,34 @@ std::string base64(const std::string& bytes) {
   return text;
 }
 
+/// Does no later write come through, either?
+bool is_for_ever(int error) { return error == EPIPE || error == ECONNRESET || error == EBADF || error == EINVAL; }
+
 }  // namespace
 
 void LineDeliverer::start(const Attempt& attempt, Done done) {
+  if (lines_.empty() && is_cut_) lines_ += '\n';
   const Message& message = *attempt.message;
-  line_ = "{\"ticket\":";
-  append_text(line_, message.ticket);
+  lines_ += "{\"ticket\":";
+  append_text(lines_, message.ticket);
   const auto member = [this](std::string_view name, std::string_view value) {
-    line_ += ",\"";
-    line_ += name;
-    line_ += "\":";
-    append_text(line_, value);
+    lines_ += ",\"";
+    lines_ += name;
+    lines_ += "\":";
+    append_text(lines_, value);
   };
   if (!message.key.empty()) member("key", message.key);
   member("method", message.method);
   member("path", message.path);
-  line_ += ",\"headers\":[";
+  lines_ += ",\"headers\":[";
   for (const auto& [name, value] : message.headers) {
-    line_ += line_.back() == '[' ? "[" : ",[";
-    append_text(line_, name);
-    line_ += ',';
-    append_text(line_, value);
-    line_ += ']';
+    lines_ += lines_.back() == '[' ? "[" : ",[";
+    append_text(lines_, name);
+    lines_ += ',';
+    append_text(lines_, value);
+    lines_ += ']';
   }
-  line_ += ']';
+  lines_ += ']';
   if (!message.body_reference.empty()) {
     member("body_reference", message.body_reference);
   } else if (is_utf8(message.body)) {
@@ -76,19 +82,38 @@ void LineDeliverer::start(const Attempt& attempt, Done done) {
   } else {
     member("body_base64", base64(message.body));
   }
-  line_ += ",\"attempt\":" + std::to_string(attempt.number);
-  line_ += ",\"may_be_duplicate\":";
-  line_ += attempt.may_be_duplicate ? "true}\n" : "false}\n";
-  for (std::size_t written = 0; written < line_.size();) {
-    const ssize_t size = ::write(descriptor_, line_.data() + written, line_.size() - written);
-    if (size < 0 && errno == EINTR) continue;
-    if (size < 0) {
-      done({.kind = Outcome::Kind::retry, .status = 0, .reason = std::string("write: ") + std::strerror(errno)});
-      return;
+  lines_ += ",\"attempt\":" + std::to_string(attempt.number);
+  lines_ += ",\"may_be_duplicate\":";
+  lines_ += attempt.may_be_duplicate ? "true}\n" : "false}\n";
+  waiting_.push_back({lines_.size(), std::move(done)});
+}
+
+void LineDeliverer::flush() {
+  std::size_t written = 0;
+  int error = 0;
+  while (written < lines_.size() && error == 0) {
+    const ssize_t size = ::write(descriptor_, lines_.data() + written, lines_.size() - written);
+    if (size >= 0) {
+      written += static_cast<std::size_t>(size);
+    } else if (errno == EAGAIN) {
+      // Somebody else has made it so: a slow reader is waited for, as by a descriptor that blocks.
+      pollfd writable{.fd = descriptor_, .events = POLLOUT, .revents = 0};
+      (void)::poll(&writable, 1, -1);
+    } else if (errno != EINTR) {
+      error = errno;
     }
-    written += static_cast<std::size_t>(size);
   }
-  done({.kind = Outcome::Kind::delivered, .status = 0, .reason = {}});
+  if (written > 0) is_cut_ = lines_[written - 1] != '\n';
+  lines_.clear();
+  const std::string failure = error == 0 ? "" : std::string("write: ") + std::strerror(error);
+  const Outcome::Kind kind = is_for_ever(error) ? Outcome::Kind::broken : Outcome::Kind::hindered;
+  for (const Waiting& waiting : std::exchange(waiting_, {})) {
+    if (waiting.end <= written) {
+      waiting.done({.kind = Outcome::Kind::delivered, .status = 0, .reason = {}});
+    } else {
+      waiting.done({.kind = kind, .status = 0, .reason = failure});
+    }
+  }
 }
 
 }  // namespace sluice::queue

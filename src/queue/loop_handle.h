@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 namespace sluice::queue {
 
@@ -23,18 +24,30 @@ class LoopHandle {
   static void post(const std::shared_ptr<LoopHandle>& self, std::function<void()> work) {
     const std::scoped_lock lock(self->mutex_);
     if (self->io_ == nullptr) return;
-    boost::asio::post(*self->io_, [self, work = std::move(work)] {
-      if (self->is_alive()) work();
-    });
+    self->works_.push_back(std::move(work));
+    // What comes until its turn goes with it.
+    if (self->works_.size() == 1) boost::asio::post(*self->io_, [self] { self->run(); });
   }
 
  private:
+  void run() {
+    std::vector<std::function<void()>> works;
+    {
+      const std::scoped_lock lock(mutex_);
+      works.swap(works_);
+    }
+    for (const auto& work : works) {
+      if (!is_alive()) return;
+      work();
+    }
+  }
   bool is_alive() {
     const std::scoped_lock lock(mutex_);
     return io_ != nullptr;
   }
   std::mutex mutex_;
   boost::asio::io_context* io_;
+  std::vector<std::function<void()>> works_;
 };
 
 }  // namespace sluice::queue

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <deque>
 #include <mutex>
+#include <ranges>
 #include <unordered_map>
 #include <utility>
 
@@ -13,7 +14,7 @@ class MemoryBroker;
 
 class MemoryConsumer final : public Consumer {
  public:
-  MemoryConsumer(MemoryBroker& broker, const ConsumerOptions& options) : broker_(broker), options_(options) {}
+  MemoryConsumer(MemoryBroker& broker, ConsumerOptions options) : broker_(broker), options_(std::move(options)) {}
   MemoryConsumer(const MemoryConsumer&) = delete;
   MemoryConsumer& operator=(const MemoryConsumer&) = delete;
   ~MemoryConsumer() override { leave(); }
@@ -44,7 +45,7 @@ class MemoryBroker final : public Broker {
       std::deque<std::string>& line = what.dead ? dead_ : waiting_;
       if (what.dead && line.size() >= most_) line.pop_front();
       if (!what.dead && line.size() + held_ >= most_) {
-        why = "the queue is full";
+        why = kBrokerFull;
         ++failed_;
       } else {
         line.push_back(std::move(what.payload));
@@ -68,6 +69,7 @@ class MemoryBroker final : public Broker {
     return {.up = true,
             .problem = {},
             .length = waiting_.size() + held_,
+            .most = most_,
             .counts_held = true,
             .published = published_,
             .failed = failed_,
@@ -93,9 +95,7 @@ class MemoryBroker final : public Broker {
     const std::scoped_lock lock(mutex_);
     consumer_ = nullptr;
     held_ -= unfinished.size();
-    for (auto payload = unfinished.rbegin(); payload != unfinished.rend(); ++payload) {
-      waiting_.push_front(std::move(*payload));
-    }
+    for (std::string& payload : unfinished | std::views::reverse) waiting_.push_front(std::move(payload));
   }
 
  private:
@@ -132,6 +132,7 @@ void MemoryConsumer::leave() {
   held_.clear();
   std::ranges::sort(held);
   std::vector<std::string> unfinished;
+  unfinished.reserve(held.size());
   for (auto& [tag, payload] : held) unfinished.push_back(std::move(payload));
   broker_.left(std::move(unfinished));
 }

@@ -56,13 +56,22 @@ class MemoryTickets final : public Tickets {
     done(true, before);
   }
 
+  void add_attempts(std::string id, int more) override {
+    const std::scoped_lock lock(mutex_);
+    const auto found = tickets_.find(id);
+    if (found == tickets_.end() || found->second.ticket.state != TicketState::running) return;
+    Ticket& ticket = found->second.ticket;
+    ticket.attempts += static_cast<std::uint32_t>(more);
+    if (ticket.attempts == 0) ticket.state = TicketState::queued;
+  }
+
   void cancel(std::string id, std::string reason, std::chrono::milliseconds life, Moved done) override {
-    move(std::move(id), TicketState::cancelled, 0, std::move(reason), life, std::move(done));
+    move(id, TicketState::cancelled, 0, std::move(reason), life, done);
   }
 
   void finish(std::string id, TicketState state, int status, std::string reason, std::chrono::milliseconds life,
               Moved done) override {
-    move(std::move(id), state, status, std::move(reason), life, std::move(done));
+    move(id, state, status, std::move(reason), life, done);
   }
 
   void report(std::string queue, std::string drainer, DrainReport added) override {
@@ -104,8 +113,8 @@ class MemoryTickets final : public Tickets {
   };
   using Map = std::unordered_map<std::string, Held>;
 
-  void move(std::string id, TicketState to, int status, std::string reason, std::chrono::milliseconds life,
-            Moved done) {
+  void move(const std::string& id, TicketState to, int status, std::string reason, std::chrono::milliseconds life,
+            const Moved& done) {
     std::optional<TicketState> before;
     {
       const std::scoped_lock lock(mutex_);

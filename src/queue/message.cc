@@ -143,7 +143,9 @@ void read_fields(std::string_view bytes, Message& message) {
 }
 
 /// What a header or the request line must not hold, as it would end early there.
-bool breaks_lines(std::string_view text) { return text.find_first_of(std::string_view("\r\n\0", 3)) != text.npos; }
+bool breaks_lines(std::string_view text) {
+  return text.find_first_of(std::string_view("\r\n\0", 3)) != std::string_view::npos;
+}
 
 std::string fault_of(const Message& message) {
   if (!is_ticket(message.ticket)) return "it has no ticket";
@@ -155,6 +157,12 @@ std::string fault_of(const Message& message) {
       if (key.empty()) return "an entry of its descriptors has no key";
     }
   }
+  return fault_of_request(message);
+}
+
+}  // namespace
+
+std::string fault_of_request(const Message& message) {
   if (message.method.empty() || message.path.empty() || message.path.front() != '/') {
     return "it has no method or no path";
   }
@@ -167,8 +175,6 @@ std::string fault_of(const Message& message) {
   }
   return {};
 }
-
-}  // namespace
 
 std::string encode(const Message& message) {
   std::string bytes(kMark);

@@ -51,6 +51,9 @@ enum class Decoded : std::uint8_t {
 /// `reason`: what is wrong with what is poisoned. Takes any bytes; never throws but for want of memory.
 [[nodiscard]] Decoded decode(std::string_view bytes, Message& message, std::string& reason);
 
+/// What keeps the request itself (method, path, headers) from being sent; empty: nothing.
+[[nodiscard]] std::string fault_of_request(const Message& message);
+
 /// 128 random bits as 32 hexadecimal digits. Thread-safe.
 [[nodiscard]] std::string new_ticket();
 /// Has `text` the form of a ticket?

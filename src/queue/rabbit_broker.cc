@@ -19,8 +19,8 @@ constexpr auto kAskInterval = 500ms;
 /// Asks for the length on a connection of its own, so that no confirm waits for that.
 class LengthAsker final : private rabbit::Thread::Owner {
  public:
-  LengthAsker(const config::QueueSettings& settings, const rabbit::Publisher& publisher)
-      : settings_(settings), publisher_(publisher), thread_(settings_, *this) {
+  LengthAsker(config::QueueSettings settings, const rabbit::Publisher& publisher)
+      : settings_(std::move(settings)), publisher_(publisher), thread_(settings_, *this) {
     thread_.start();
   }
   LengthAsker(const LengthAsker&) = delete;
@@ -87,6 +87,7 @@ class RabbitBroker final : public Broker {
     return {.up = counts.up,
             .problem = std::move(counts.problem),
             .length = asker_.length(),
+            .most = std::nullopt,
             .published = counts.published,
             .failed = counts.failed,
             .pending = counts.pending};

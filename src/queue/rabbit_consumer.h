@@ -1,26 +1,25 @@
 // Takes messages out of the lanes of RabbitMQ.
 #pragma once
 
-#include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <deque>
-#include <map>
-#include <memory>
 #include <mutex>
-
 #include <vector>
 
 #include "config/queue_settings.h"
+#include "queue/ack_ledger.h"
 #include "queue/broker.h"
 #include "queue/rabbit_thread.h"
 
 namespace sluice::queue::rabbit {
 
-/// Acknowledges each message when it is finished, and takes no more at once than `prefetch` a lane. When the connection
-/// is lost the server hands out anew what was not acknowledged, and begin() refuses the old.
+/// Acknowledges messages some milliseconds after they are finished, many together, and takes no more at once than
+/// `prefetch` a lane. When the connection is lost the server hands out anew what was not acknowledged, and begin()
+/// refuses the old.
 class LaneConsumer final : public Consumer, private Thread::Owner {
  public:
-  LaneConsumer(const config::QueueSettings& settings, const ConsumerOptions& options);
+  LaneConsumer(config::QueueSettings settings, ConsumerOptions options);
   ~LaneConsumer() override;
   LaneConsumer(const LaneConsumer&) = delete;
   LaneConsumer& operator=(const LaneConsumer&) = delete;
@@ -37,15 +36,15 @@ class LaneConsumer final : public Consumer, private Thread::Owner {
   void tick() override {}
 
   [[nodiscard]] bool read_deliveries(Link& link);
-  [[nodiscard]] bool send_acknowledgements(Link& link);
+  [[nodiscard]] bool send_acknowledgements(Link& link, std::int64_t now);
+  [[nodiscard]] std::chrono::milliseconds patience();
 
   const config::QueueSettings settings_;
   const ConsumerOptions options_;
+  const std::size_t prefetch_;
   std::mutex mutex_;
   std::deque<Delivery> arrived_;
-  std::map<std::uint64_t, std::uint64_t> held_;  ///< tag → the server's number, of this connection
-  std::vector<std::uint64_t> finished_;          ///< numbers to be acknowledged
-  std::uint64_t next_tag_ = 1;
+  AckLedger ledger_;
   bool told_ = false;
   Thread thread_;
 };

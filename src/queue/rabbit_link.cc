@@ -2,6 +2,8 @@
 
 #include <amqp_ssl_socket.h>
 #include <amqp_tcp_socket.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -10,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/read_file.h"
 #include "config/settings.h"
 
 namespace sluice::queue::rabbit {
@@ -20,6 +23,11 @@ using std::chrono::nanoseconds;
 constexpr int kHeartbeat = 10;  // seconds
 constexpr int kFrameMax = 131072;
 constexpr char kPersistent = 2;
+
+/// A failure only costs packets.
+void set_cork(int descriptor, int value) {
+  (void)::setsockopt(descriptor, IPPROTO_TCP, TCP_CORK, &value, sizeof value);
+}
 
 std::int64_t now_ns() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
 
@@ -120,6 +128,9 @@ bool Link::connect() {
   if (info.ssl != 0) {
     amqp_ssl_socket_set_verify_peer(socket, 1);
     amqp_ssl_socket_set_verify_hostname(socket, 1);
+    for (const std::string* file : {&settings_.ca, &settings_.certificate, &settings_.key}) {
+      if (const auto refusal = refusal_of_irregular(*file)) return fail(*file + ": " + refusal->message);
+    }
     if (!settings_.ca.empty() && !check(amqp_ssl_socket_set_cacert(socket, settings_.ca.c_str()), "ca")) return false;
     if (!settings_.certificate.empty() &&
         !check(amqp_ssl_socket_set_key(socket, settings_.certificate.c_str(), settings_.key.c_str()), "certificate")) {
@@ -224,7 +235,8 @@ bool Link::consume(std::uint16_t prefetch) {
   for (std::uint64_t lane = 0; lane < settings_.lanes; ++lane) {
     busy_since_ = now_ns();
     const std::string name = lane_name(settings_, lane);
-    amqp_basic_consume(state_, kChannel, bytes_of(name), amqp_empty_bytes, 0, 0, 0, amqp_empty_table);
+    const std::string number = std::to_string(lane);
+    amqp_basic_consume(state_, kChannel, bytes_of(name), bytes_of(number), 0, 0, 0, amqp_empty_table);
     if (!check(amqp_get_rpc_reply(state_), "consume " + name)) return false;
   }
   return true;
@@ -234,6 +246,10 @@ bool Link::acknowledge(std::uint64_t tag, bool all_before) {
   const Busy busy(*this);
   return check(amqp_basic_ack(state_, kChannel, tag, all_before ? 1 : 0), "acknowledge");
 }
+
+Link::Together::Together(Link& link) : link_(link) { set_cork(amqp_get_sockfd(link_.state_), 1); }
+
+Link::Together::~Together() { set_cork(amqp_get_sockfd(link_.state_), 0); }
 
 Link::Event Link::next(amqp_frame_t& frame) {
   const Busy busy(*this);

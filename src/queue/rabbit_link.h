@@ -42,8 +42,11 @@ class Link {
   [[nodiscard]] bool select_confirms();
   [[nodiscard]] bool publish(const std::string& queue, std::uint64_t serial, std::string_view payload,
                              const std::string& reason);
+  /// The consumers' names are the numbers of their lanes.
   [[nodiscard]] bool consume(std::uint16_t prefetch);
   [[nodiscard]] bool acknowledge(std::uint64_t tag, bool all_before);
+  /// While it lives what is sent goes in full packets, and the rest as it ends: each packet wakes the server.
+  class Together;
 
   enum class Event : std::uint8_t { none, frame, failed };
   /// The next frame that has arrived. Never waits.
@@ -77,6 +80,17 @@ class Link {
   std::atomic<std::int64_t> busy_since_{0};  ///< steady ns; 0: no call is under way
   std::mutex descriptor_mutex_;
   int descriptor_ = -1;
+};
+
+class Link::Together {
+ public:
+  explicit Together(Link& link);
+  ~Together();
+  Together(const Together&) = delete;
+  Together& operator=(const Together&) = delete;
+
+ private:
+  Link& link_;
 };
 
 }  // namespace sluice::queue::rabbit

@@ -1,6 +1,7 @@
 #include "queue/rabbit_publisher.h"
 
 #include <charconv>
+#include <optional>
 #include <utility>
 
 #include "base/log.h"
@@ -18,7 +19,7 @@ constexpr auto kWait = 500ms;
 
 }  // namespace
 
-Publisher::Publisher(const config::QueueSettings& settings) : settings_(settings), thread_(settings_, *this) {
+Publisher::Publisher(config::QueueSettings settings) : settings_(std::move(settings)), thread_(settings_, *this) {
   thread_.start();
 }
 
@@ -82,6 +83,7 @@ void Publisher::serve(Link& link) {
 }
 
 bool Publisher::send_waiting(Link& link) {
+  std::optional<Link::Together> together;
   while (true) {
     std::string queue;
     std::string payload;
@@ -89,6 +91,7 @@ bool Publisher::send_waiting(Link& link) {
     {
       const std::scoped_lock lock(mutex_);
       if (waiting_.empty() || sent_.size() >= kMostSent) return true;
+      if (waiting_.size() > 1 && !together) together.emplace(link);
       Pending pending = std::move(waiting_.front());
       waiting_.pop_front();
       const Publish& what = pending.what;

@@ -20,7 +20,7 @@ namespace sluice::queue::rabbit {
 /// thread hangs in a call: the watch answers then. Public functions: any thread.
 class Publisher final : private Thread::Owner {
  public:
-  explicit Publisher(const config::QueueSettings& settings);
+  explicit Publisher(config::QueueSettings settings);
   ~Publisher();
   Publisher(const Publisher&) = delete;
   Publisher& operator=(const Publisher&) = delete;

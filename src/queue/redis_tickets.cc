@@ -3,66 +3,73 @@
 #include <algorithm>
 #include <condition_variable>
 #include <deque>
+#include <iterator>
+#include <map>
 #include <mutex>
 #include <span>
 #include <thread>
 #include <utility>
 
-#include "base/log.h"
 #include "queue/ticket_replies.h"
 #include "queue/ticket_script.h"
+#include "queue/ticket_servers.h"
 #include "queue/tickets.h"
-#include "store/redis/credentials.h"
+#include "store/redis/key_slot.h"
+#include "store/redis/redirect.h"
 #include "store/redis/script.h"
-#include "store/redis/url.h"
 
 namespace sluice::queue {
 namespace {
 
 using std::chrono::milliseconds;
-using Steady = std::chrono::steady_clock;
 
 /// Calls that may wait for the connection. More are refused: the store has fallen behind.
 constexpr std::size_t kMostWaiting = 100'000;
 constexpr std::size_t kBatch = 1024;
 /// Most tickets that one script changes: nothing else is served meanwhile, for about 5 µs each.
 constexpr std::size_t kMostTogether = 128;
+constexpr int kMostHops = 20;  ///< from node to node of a cluster, of one batch
 constexpr milliseconds kReportLife = std::chrono::hours(24);
-
-struct ReplyDeleter {
-  void operator()(redisReply* reply) const { freeReplyObject(reply); }
-};
-using Reply = std::unique_ptr<redisReply, ReplyDeleter>;
-
-struct ContextDeleter {
-  void operator()(redisContext* context) const { redisFree(context); }
-};
-
-timeval to_timeval(milliseconds time) {
-  timeval value{};
-  value.tv_sec = static_cast<decltype(value.tv_sec)>(time.count() / 1000);
-  value.tv_usec = static_cast<decltype(value.tv_usec)>(time.count() % 1000 * 1000);
-  return value;
-}
+/// What tickets that are claimed together have in common is sent once, so their times are cut to be alike.
+constexpr std::int64_t kAlike = 100'000;  // µs
 
 using Words = std::vector<std::string>;
 
-/// A command, or the words of one ticket for the script, and who waits for the reply; null: there is none.
+/// A command, or the words of one ticket for the script, and who waits for the reply.
 struct Job {
   std::string verb;  ///< of the script; empty: a command
   std::string key;   ///< the ticket
   Words words;
-  std::function<void(const redisReply* reply)> done;
+  std::function<void(const redisReply* reply)> done;  ///< of a command; null: there is no reply
+  Tickets::Moved moved;                               ///< of a ticket
+
+  void tell_nothing() const {
+    if (verb.empty()) {
+      done(nullptr);
+    } else {
+      moved(false, std::nullopt);
+    }
+  }
 };
+
+/// By the first letter, as the script tells it.
+std::optional<TicketState> state_of(char letter) {
+  for (const TicketState state : {TicketState::queued, TicketState::running, TicketState::done, TicketState::failed,
+                                  TicketState::expired, TicketState::cancelled}) {
+    if (to_text(state).front() == letter) return state;
+  }
+  return std::nullopt;
+}
 
 class RedisTickets final : public Tickets {
  public:
-  RedisTickets(store::redis::Resolved resolved, RedisTicketsOptions options)
-      : target_(std::move(resolved.target)),
-        options_(std::move(options)),
-        credentials_(std::move(resolved.credentials)),
-        sentinel_credentials_(std::move(resolved.sentinel_credentials)),
-        thread_([this] { run(); }) {}
+  RedisTickets(std::unique_ptr<TicketServers> servers, RedisTicketsOptions options)
+      : options_(std::move(options)), servers_(std::move(servers)), thread_([this] { run(); }) {}
+
+  static const store::redis::Script& script() {
+    static const store::redis::Script kMade = store::redis::script_of(std::string(kTicketScript));
+    return kMade;
+  }
 
   RedisTickets(const RedisTickets&) = delete;
   RedisTickets& operator=(const RedisTickets&) = delete;
@@ -95,7 +102,13 @@ class RedisTickets final : public Tickets {
   }
 
   void claim(std::string id, std::string queue, milliseconds life, Moved done) override {
-    call_script(id, "claim", life, {std::move(queue), std::to_string(utc_us())}, std::move(done));
+    call_script(id, "claim", std::chrono::ceil<std::chrono::minutes>(life),
+                {std::move(queue), std::to_string(utc_us() / kAlike * kAlike)}, std::move(done));
+  }
+
+  void add_attempts(std::string id, int more) override {
+    call_script(id, "tried", milliseconds(0), {std::to_string(more)},
+                [](bool /*reached*/, std::optional<TicketState> /*before*/) {});
   }
 
   void cancel(std::string id, std::string reason, milliseconds life, Moved done) override {
@@ -133,24 +146,23 @@ class RedisTickets final : public Tickets {
   }
 
  private:
-  [[nodiscard]] std::string key_of(const std::string& id) const { return options_.prefix + "ticket:" + id; }
+  /// In a cluster, tickets whose ids begin alike lie together, so that one call changes many.
+  [[nodiscard]] std::string key_of(const std::string& id) const {
+    if (!servers_->is_cluster()) return options_.prefix + "ticket:" + id;
+    return options_.prefix + "ticket:{" + id.substr(0, 1) + "}" + id.substr(1);
+  }
 
   static Job command(Words words, std::function<void(const redisReply* reply)> done) {
-    return {.verb = {}, .key = {}, .words = std::move(words), .done = std::move(done)};
+    return {.verb = {}, .key = {}, .words = std::move(words), .done = std::move(done), .moved = {}};
   }
 
   void call_script(const std::string& id, std::string verb, milliseconds life, Words more, Moved done) {
-    more.insert(more.begin(), std::to_string(life.count()));
-    submit({.verb = std::move(verb),
-            .key = key_of(id),
-            .words = std::move(more),
-            .done = [done = std::move(done)](const redisReply* reply) {
-              if (reply == nullptr || reply->type != REDIS_REPLY_STRING) {
-                done(false, std::nullopt);
-              } else {
-                done(true, ticket_state(text_of(*reply)));
-              }
-            }});
+    Words words;
+    words.reserve(1 + more.size());
+    words.push_back(std::to_string(life.count()));
+    for (std::string& word : more) words.push_back(std::move(word));
+    submit(
+        {.verb = std::move(verb), .key = key_of(id), .words = std::move(words), .done = {}, .moved = std::move(done)});
   }
 
   void submit(Job job) {
@@ -162,7 +174,7 @@ class RedisTickets final : public Tickets {
         return;
       }
     }
-    job.done(nullptr);
+    job.tell_nothing();
   }
 
   void run() {
@@ -177,12 +189,56 @@ class RedisTickets final : public Tickets {
           jobs_.pop_front();
         }
       }
-      carry_out(batch);
-      batch.clear();
+      carry_out(std::exchange(batch, {}));
     }
   }
 
-  /// Jobs from `first` on that one command does: tickets that change alike.
+  void carry_out(std::vector<Job> batch) {
+    if (!servers_->is_cluster()) {
+      carry_out(std::move(batch), 0);
+      return;
+    }
+    // Those of a ticket stay in order, as they have one slot.
+    std::map<std::uint16_t, std::vector<Job>> by_slot;
+    for (Job& job : batch) {
+      const std::string& key = job.verb.empty() ? job.words[1] : job.key;
+      by_slot[store::redis::key_slot(key)].push_back(std::move(job));
+    }
+    for (auto& [slot, jobs] : by_slot) carry_out(std::move(jobs), slot);
+  }
+
+  void carry_out(std::vector<Job> jobs, std::uint16_t slot) {
+    std::optional<store::redis::Redirect> redirect;
+    for (int hop = 0; hop < kMostHops && !jobs.empty(); ++hop) {
+      if (redirect && redirect->kind == store::redis::Redirect::Kind::ask) {
+        // The other node takes one command each time that it is told so.
+        const auto end = jobs.begin() + static_cast<std::ptrdiff_t>(together(jobs));
+        const std::vector<Job> first(std::move_iterator(jobs.begin()), std::move_iterator(end));
+        jobs.erase(jobs.begin(), end);
+        TicketLink* link = servers_->follow(*redirect);
+        if (link == nullptr) {
+          fail(first);
+        } else {
+          fail(send(*link, first, redirect));
+        }
+        continue;
+      }
+      TicketLink* link = redirect ? servers_->follow(*redirect) : servers_->link_to(slot);
+      redirect.reset();
+      if (link == nullptr) break;
+      jobs = send(*link, jobs, redirect);
+      if (!redirect) return;
+    }
+    fail(jobs);
+  }
+
+  /// A call without a reply may have been carried out: each is such that asking again is harmless, but whether to is
+  /// the caller's to say.
+  static void fail(std::span<const Job> jobs) {
+    for (const Job& job : jobs) job.tell_nothing();
+  }
+
+  /// Jobs from the first on that one command does: tickets that change alike.
   static std::size_t together(std::span<const Job> jobs) {
     std::size_t count = 1;
     while (count < std::min(jobs.size(), kMostTogether) && !jobs[0].verb.empty() && jobs[count].verb == jobs[0].verb) {
@@ -191,147 +247,79 @@ class RedisTickets final : public Tickets {
     return count;
   }
 
-  void carry_out(std::span<const Job> batch) {
+  /// Gives back those that the node has sent elsewhere, which none of them was carried out by.
+  std::vector<Job> send(TicketLink& link, std::span<const Job> jobs, std::optional<store::redis::Redirect>& redirect) {
+    std::vector<Job> elsewhere;
     std::vector<std::size_t> counts;
-    std::size_t answered = 0;
-    if (connect()) {
-      for (std::size_t first = 0; first < batch.size(); first += counts.back()) {
-        counts.push_back(together(batch.subspan(first)));
-        append(batch.subspan(first, counts.back()));
-      }
-      for (const std::size_t count : counts) {
-        const Reply reply = receive();
-        if (reply == nullptr) break;
-        const std::string_view error = reply->type == REDIS_REPLY_ERROR ? text_of(*reply) : std::string_view();
-        const bool forgotten = error.starts_with("NOSCRIPT");
-        const bool demoted = error.find("READONLY") != std::string_view::npos;
-        tell(batch.subspan(answered, count), *reply);
-        answered += count;
-        if (forgotten) drop("it has forgotten the script");
-        if (demoted) drop("it is a replica");
-        if (context_ == nullptr) break;
-      }
+    for (std::size_t first = 0; first < jobs.size(); first += counts.back()) {
+      counts.push_back(together(jobs.subspan(first)));
+      append(link, jobs.subspan(first, counts.back()));
     }
-    // A call without a reply may have been carried out: each is such that asking again is harmless, but whether to is
-    // the caller's to say.
-    for (; answered < batch.size(); ++answered) batch[answered].done(nullptr);
+    std::string broken;
+    for (const std::size_t count : counts) {
+      const std::span<const Job> those = jobs.first(count);
+      jobs = jobs.subspan(count);
+      store::redis::Reply reply;
+      if (broken.empty()) reply = link.receive();
+      if (reply == nullptr) {
+        if (broken.empty()) broken = link.problem();
+        fail(those);
+        continue;
+      }
+      const std::string_view error = reply->type == REDIS_REPLY_ERROR ? text_of(*reply) : std::string_view();
+      if (const auto found = store::redis::parse_redirect(error)) {
+        redirect = found;
+        elsewhere.insert(elsewhere.end(), those.begin(), those.end());
+        continue;
+      }
+      tell(those, *reply);
+      if (error.starts_with("NOSCRIPT")) broken = "it has forgotten the script";
+      if (error.find("READONLY") != std::string_view::npos) broken = "it is a replica";
+    }
+    if (!broken.empty()) servers_->drop(link, broken);
+    return elsewhere;
   }
 
   static void tell(std::span<const Job> jobs, const redisReply& reply) {
-    const bool each = !jobs[0].verb.empty() && reply.type == REDIS_REPLY_ARRAY && reply.elements == jobs.size();
-    for (std::size_t i = 0; i < jobs.size(); ++i) jobs[i].done(each ? reply.element[i] : &reply);
-  }
-
-  void append(std::span<const Job> jobs) {
     if (jobs[0].verb.empty()) {
-      append(jobs[0].words);
+      jobs[0].done(&reply);
       return;
     }
-    Words words{"EVALSHA", script_.sha1, std::to_string(jobs.size())};
-    for (const Job& job : jobs) words.push_back(job.key);
-    words.push_back(jobs[0].verb);
-    words.push_back(std::to_string(jobs[0].words.size()));
-    for (const Job& job : jobs) words.insert(words.end(), job.words.begin(), job.words.end());
-    append(words);
-  }
-
-  void append(const Words& words) {
-    std::vector<const char*> texts;
-    std::vector<std::size_t> sizes;
-    for (const std::string& word : words) {
-      texts.push_back(word.data());
-      sizes.push_back(word.size());
+    const std::string_view letters = reply.type == REDIS_REPLY_STRING ? text_of(reply) : std::string_view();
+    if (letters.size() != jobs.size()) {
+      fail(jobs);
+      return;
     }
-    redisAppendCommandArgv(context_.get(), static_cast<int>(words.size()), texts.data(), sizes.data());
+    for (std::size_t i = 0; i < jobs.size(); ++i) jobs[i].moved(true, state_of(letters[i]));
   }
 
-  Reply receive() {
-    void* reply = nullptr;
-    if (redisGetReply(context_.get(), &reply) == REDIS_OK) return Reply(static_cast<redisReply*>(reply));
-    drop(context_->errstr);
-    return nullptr;
-  }
-
-  bool connect() {
-    if (context_ != nullptr) return true;
-    // Attempts in quick succession help nobody.
-    if (Steady::now() < retry_at_) return false;
-    const auto server = find_server();
-    if (!server || !open(*server) || !log_in(credentials_)) return false;
-    if (target_.database != 0 && !greet({"SELECT", std::to_string(target_.database)})) return false;
-    if (!greet({"SCRIPT", "LOAD", script_.text})) return false;
-    if (std::exchange(down_, false)) log::info("tickets: Redis answers again");
-    return true;
-  }
-
-  /// The server itself, or the master that a sentinel names.
-  std::optional<store::redis::Address> find_server() {
-    if (target_.topology == store::redis::Topology::standalone) return target_.nodes.front();
-    for (const store::redis::Address& sentinel : target_.nodes) {
-      if (!open(sentinel) || !log_in(sentinel_credentials_)) continue;
-      append(Words{"SENTINEL", "get-master-addr-by-name", target_.master});
-      const Reply reply = receive();
-      context_.reset();
-      if (reply == nullptr || reply->type != REDIS_REPLY_ARRAY || reply->elements != 2) continue;
-      return store::redis::Address{.host = std::string(text_of(*reply->element[0])),
-                                   .port = number_of<std::uint16_t>(text_of(*reply->element[1]))};
+  static void append(TicketLink& link, std::span<const Job> jobs) {
+    const Words& words = jobs[0].words;
+    if (jobs[0].verb.empty()) {
+      link.append(words);
+      return;
     }
-    drop("no sentinel names the master " + target_.master);
-    return std::nullopt;
-  }
-
-  bool open(const store::redis::Address& server) {
-    const timeval timeout = to_timeval(options_.timeout);
-    context_.reset(server.host.empty() ? redisConnectUnixWithTimeout(server.path.c_str(), timeout)
-                                       : redisConnectWithTimeout(server.host.c_str(), server.port, timeout));
-    if (context_ == nullptr || context_->err != 0) {
-      drop(context_ == nullptr ? "no memory" : context_->errstr);
-      return false;
+    const bool alike = std::ranges::all_of(jobs, [&](const Job& job) { return job.words == words; });
+    const std::span<const Job> with_words = alike ? jobs.first(1) : jobs;
+    link.begin(5 + jobs.size() + with_words.size() * words.size());
+    for (const std::string_view word : {std::string_view("EVALSHA"), std::string_view(script().sha1)}) {
+      link.append_word(word);
     }
-    redisSetTimeout(context_.get(), timeout);
-    return true;
-  }
-
-  bool log_in(store::redis::Credentials& credentials) {
-    if (const auto error = credentials.refresh(); error && credentials.password().empty()) {
-      drop(error->message);
-      return false;
+    link.append_word(std::to_string(jobs.size()));
+    for (const Job& job : jobs) link.append_word(job.key);
+    link.append_word(jobs[0].verb);
+    link.append_word(std::to_string(words.size()));
+    for (const Job& job : with_words) {
+      for (const std::string& word : job.words) link.append_word(word);
     }
-    if (credentials.password().empty()) return true;
-    Words words{"AUTH"};
-    if (!credentials.user().empty()) words.push_back(credentials.user());
-    words.push_back(credentials.password());
-    return greet(words);
   }
 
-  bool greet(const Words& words) {
-    append(words);
-    const Reply reply = receive();
-    if (reply == nullptr) return false;
-    if (reply->type != REDIS_REPLY_ERROR) return true;
-    drop(std::string(text_of(*reply)));
-    return false;
-  }
-
-  void drop(const std::string& why) {
-    if (!std::exchange(down_, true)) log::warn("tickets: Redis does not answer", {{"reason", why}});
-    context_.reset();
-    retry_at_ = Steady::now() + milliseconds(200);
-  }
-
-  const store::redis::Target target_;
   const RedisTicketsOptions options_;
-  const store::redis::Script script_ = store::redis::script_of(std::string(kTicketScript));
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Job> jobs_;
   bool stopping_ = false;
-  // The thread's own.
-  store::redis::Credentials credentials_;
-  store::redis::Credentials sentinel_credentials_;
-  std::unique_ptr<redisContext, ContextDeleter> context_;
-  Steady::time_point retry_at_;
-  bool down_ = false;
+  const std::unique_ptr<TicketServers> servers_;  ///< the thread's own
   std::thread thread_;
 };
 
@@ -340,12 +328,10 @@ class RedisTickets final : public Tickets {
 Result<std::unique_ptr<Tickets>> make_redis_tickets(const RedisTicketsOptions& options) {
   auto resolved = store::redis::resolve_target(options.url, options.access);
   if (!resolved) return resolved.error();
-  const store::redis::Target& target = resolved->target;
-  if (target.tls || resolved->sentinel_over_tls || target.topology == store::redis::Topology::cluster) {
-    return Error{"tickets of queues are kept on one Redis server, which sentinels may name, without TLS; found " +
-                 target.to_text()};
-  }
-  return std::unique_ptr<Tickets>(std::make_unique<RedisTickets>(*std::move(resolved), options));
+  auto servers =
+      TicketServers::create(*std::move(resolved), options.access.tls, RedisTickets::script(), options.timeout);
+  if (!servers) return servers.error();
+  return std::unique_ptr<Tickets>(std::make_unique<RedisTickets>(*std::move(servers), options));
 }
 
 }  // namespace sluice::queue

@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/ascii.h"
+
 namespace sluice::queue {
 namespace {
 
@@ -46,6 +48,12 @@ void add_names(std::string_view list, std::vector<std::string>& names) {
 
 }  // namespace
 
+bool tells_of_delivery(std::string_view name) {
+  constexpr std::string_view own = "sluice";
+  return name.size() > own.size() && equal_ignoring_case(name.substr(0, own.size()), own) &&
+         (name[own.size()] == '-' || name[own.size()] == '_');
+}
+
 void drop_unstored(Pairs& headers, std::span<const std::string> kept) {
   std::vector<std::string> of_connection;
   for (const auto& [name, value] : headers) {
@@ -53,7 +61,7 @@ void drop_unstored(Pairs& headers, std::span<const std::string> kept) {
   }
   std::erase_if(headers, [&](const auto& header) {
     const std::string name = lower(header.first);
-    if (std::ranges::find(kNever, name) != kNever.end()) return true;
+    if (std::ranges::find(kNever, name) != kNever.end() || tells_of_delivery(name)) return true;
     if (std::ranges::find(of_connection, name) != of_connection.end()) return true;
     const bool is_secret = std::ranges::find(kSecrets, name) != kSecrets.end();
     return is_secret && std::ranges::find(kept, name) == kept.end();

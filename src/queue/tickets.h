@@ -31,7 +31,7 @@ struct Ticket {
   std::int64_t created_us = 0;   ///< µs since 1970 UTC
   std::int64_t expected_us = 0;  ///< the same: when it was expected to be worked off, as it was stored
   std::uint64_t place = 0;       ///< in its queue as it was stored, from 1
-  std::uint32_t attempts = 0;    ///< times that its delivery was begun
+  std::uint32_t attempts = 0;    ///< times that its delivery was tried, or is about to be
   int status = 0;                ///< of the last answer to its delivery; 0: none
   std::string reason;            ///< of a failure
 };
@@ -66,6 +66,9 @@ class Tickets {
   /// A drainer begins: queued and running become running, with one more attempt. Others stay. What has no ticket gets
   /// one.
   virtual void claim(std::string id, std::string queue, std::chrono::milliseconds life, Moved done) = 0;
+  /// Adds attempts to the one that each claim stands for, or takes that one back: of running, others stay. What
+  /// nobody has tried is queued again. Lost when the store is away.
+  virtual void add_attempts(std::string id, int more) = 0;
   /// queued becomes cancelled; others stay.
   virtual void cancel(std::string id, std::string reason, std::chrono::milliseconds life, Moved done) = 0;
   /// queued and running become `state`; others stay.
@@ -82,12 +85,13 @@ class Tickets {
 [[nodiscard]] std::unique_ptr<Tickets> make_memory_tickets(std::size_t most);
 
 struct RedisTicketsOptions {
-  std::string url;                ///< one server, or sentinels that name it; without TLS
+  std::string url;                ///< one server, sentinels that name it, or nodes of a cluster
   store::redis::Access access{};  // NOLINT(readability-redundant-member-init): gcc warns of initializers without it
   std::string prefix;             ///< of all keys
   std::chrono::milliseconds timeout = std::chrono::seconds(1);
 };
-/// In Redis or Valkey, by one thread and one connection of its own.
+/// In Redis or Valkey, by one thread of its own, which has one connection (in a cluster: to each master). Fails when
+/// the URL or a file for TLS cannot be used.
 [[nodiscard]] Result<std::unique_ptr<Tickets>> make_redis_tickets(const RedisTicketsOptions& options);
 
 }  // namespace sluice::queue

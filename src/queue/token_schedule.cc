@@ -11,6 +11,7 @@ __extension__ using Wide = unsigned __int128;
 
 constexpr std::int64_t kMillisecond = 1'000'000;
 constexpr std::int64_t kSecond = 1'000'000'000;
+constexpr std::int64_t kTogether = kMillisecond / 4;
 constexpr auto kLongest = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max() / 4);
 
 }  // namespace
@@ -59,11 +60,13 @@ void TokenSchedule::use(std::uint64_t cost, std::int64_t now) {
     used_count_ -= used_.front().count;
     used_.pop_front();
   }
-  // What lies together within a millisecond is kept as one, as if all of it were the last.
-  if (slack_ > 0 && !used_.empty() && used_.back().last > now - kMillisecond / 2) {
-    used_.back() = {used_.back().count + cost, now};
+  // What lies together is kept as one, as if all of it were the last: so it must begin and end together, or a long run
+  // would be held back a second later until its very end.
+  if (slack_ > 0 && !used_.empty() && now - used_.back().first < kTogether) {
+    used_.back().count += cost;
+    used_.back().last = now;
   } else {
-    used_.push_back({cost, now});
+    used_.push_back({cost, now, now});
   }
   used_count_ += cost;
   left_ -= cost;

@@ -42,6 +42,13 @@ class TokenSchedule {
     std::int64_t last = 0;
   };
 
+  /// What was used together.
+  struct Use {
+    std::uint64_t count = 0;
+    std::int64_t first = 0;
+    std::int64_t last = 0;
+  };
+
   const Limit limit_;
   const std::int64_t slack_;      ///< how far ahead of twice the rate they may be
   const std::uint64_t a_second_;  ///< most tokens in a second
@@ -50,7 +57,7 @@ class TokenSchedule {
   std::uint64_t left_ = 0;
   std::int64_t last_ = 0;
   std::int64_t next_ = std::numeric_limits<std::int64_t>::min();  ///< not before this, at twice the rate
-  std::deque<Span> used_;                                         ///< within the last second
+  std::deque<Use> used_;                                          ///< within the last second
   std::uint64_t used_count_ = 0;
 };
 

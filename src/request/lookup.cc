@@ -45,6 +45,16 @@ FoundHeader find_header(const HttpRequest& request, std::string_view name) {
   return found;
 }
 
+void append_normal_host(std::string_view host, std::string& out) {
+  const std::size_t colon = host.ends_with(']') ? std::string_view::npos : host.rfind(':');
+  std::string_view name = host.substr(0, colon);
+  std::string_view rest = host.substr(name.size());
+  if (rest == ":80" || rest == ":443") rest = {};
+  if (name.ends_with('.')) name.remove_suffix(1);
+  for (const char c : name) out += to_lower(c);
+  out += rest;
+}
+
 std::optional<std::string_view> find_cookie(const HttpRequest& request, std::string_view name) {
   for (const HeaderField& field : request.headers) {
     if (!equal_ignoring_case(field.name, "cookie")) continue;

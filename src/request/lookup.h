@@ -17,6 +17,10 @@ struct FoundHeader {
 };
 [[nodiscard]] FoundHeader find_header(const HttpRequest& request, std::string_view name);
 
+/// Appends a host in one spelling: in lower case, without a dot at its end, without the port that http or https has
+/// anyway.
+void append_normal_host(std::string_view host, std::string& out);
+
 /// The value of the first cookie of this name, without quotes around it; a view into the request.
 [[nodiscard]] std::optional<std::string_view> find_cookie(const HttpRequest& request, std::string_view name);
 

@@ -159,12 +159,21 @@ Mapper::Outcome Mapper::add_address(const Action& action) {
 Mapper::Outcome Mapper::add_header(const Action& action) {
   const FoundHeader header = find_header(*http_, action.source);
   if (!header.first) return missing(action, "the header ", "is missing", {});
+  // Where an absent identity is not simply left out, neither is an empty one a counter that all share.
+  if (header.first->empty() && action.on_missing != OnMissing::skip)
+    return missing(action, "the header ", "is empty", {});
+  if (action.source == ":authority" || action.source == "host") {
+    std::string& text = scratch();
+    append_normal_host(*header.first, text);
+    return add(action.key, text);
+  }
   return add(action.key, *header.first);
 }
 
 Mapper::Outcome Mapper::add_parameter(const Action& action) {
   std::string& value = scratch();
   if (!find_parameter(http_->target, action.source, value)) return missing(action, "the parameter ", "is missing", {});
+  if (value.empty() && action.on_missing != OnMissing::skip) return missing(action, "the parameter ", "is empty", {});
   return add(action.key, value);
 }
 
@@ -183,7 +192,8 @@ Mapper::Outcome Mapper::add_api_key(const Action& action) {
   switch (action.place) {
     case Place::header: {
       const FoundHeader header = find_header(*http_, action.source);
-      if (header.count == 1) key = header.first;
+      if (header.count > 1) return missing(action, {}, "there are several API keys", kApiKey);
+      key = header.first;
       break;
     }
     case Place::parameter: {

@@ -22,10 +22,9 @@ std::optional<char> escaped(std::string_view text) {
   return static_cast<char>(*high << 4U | *low);
 }
 
-bool is_unreserved(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '.' ||
-         c == '_' || c == '~';
-}
+// What would mean something else without its escape: the end of a segment, of a path, another escape. None of these
+// can stand in a segment in the other spelling.
+bool divides(char c) { return c == '/' || c == '?' || c == '#' || c == '%'; }
 
 char upper(char c) { return c >= 'a' && c <= 'f' ? static_cast<char>(c - 'a' + 'A') : c; }
 
@@ -43,10 +42,10 @@ void append_normal(std::string_view text, std::string& out) {
       }
       continue;
     }
-    if (is_unreserved(*byte)) {
-      out += *byte;
-    } else {
+    if (divides(*byte)) {
       out += {'%', upper(text[i + 1]), upper(text[i + 2])};
+    } else {
+      out += *byte;
     }
     i += 2;
   }

@@ -6,8 +6,8 @@
 
 namespace sluice::request {
 
-/// Appends `text` with the escapes of letters, digits and -._~ undone and all others in capitals: what RFC 3986 calls
-/// equivalent becomes equal, and stays the same when it is done again. A % that begins no escape becomes %25.
+/// Appends `text` with all escapes undone but those of / ? # and %, which stay, in capitals: whatever spelling a server
+/// takes for the same becomes equal, and stays the same when it is done again. A % that begins no escape becomes %25.
 void append_normal(std::string_view text, std::string& out);
 
 /// Appends the bytes that a part of a query stands for: escapes undone, + as a space.

@@ -63,7 +63,8 @@ Result<RoutePattern> RoutePattern::parse(std::string_view text) {
 }
 
 bool RoutePattern::matches(std::string_view method, std::span<const std::string_view> segments) const {
-  if (!method_.empty() && method != method_) return false;
+  // Servers answer HEAD by what answers GET.
+  if (!method_.empty() && method != method_ && !(method_ == "GET" && method == "HEAD")) return false;
   const bool has_rest = !segments_.empty() && segments_.back().kind == Kind::rest;
   const std::size_t fixed = segments_.size() - (has_rest ? 1 : 0);
   if (has_rest ? segments.size() < fixed : segments.size() != fixed) return false;

@@ -4,7 +4,7 @@
 
 namespace sluice::server {
 
-DeadlineWatch::DeadlineWatch(boost::asio::io_context& io) : timer_(io) {}
+DeadlineWatch::DeadlineWatch(boost::asio::io_context& io) : service(io), timer_(io) {}
 
 void DeadlineWatch::add(Watched& session, const Clock& clock) {
   clock_ = &clock;

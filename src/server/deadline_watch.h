@@ -1,6 +1,7 @@
 // The deadlines of an event loop's sessions, by one timer.
 #pragma once
 
+#include <boost/asio/execution_context.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/intrusive/list.hpp>
@@ -26,9 +27,13 @@ class Watched : public boost::intrusive::list_base_hook<boost::intrusive::tag<cl
   ~Watched() = default;
 };
 
-/// Not thread-safe: everything runs on the thread that runs the io_context.
-class DeadlineWatch {
+/// A service of the event loop: all its sessions share one. Not thread-safe: everything runs on the thread that runs
+/// the io_context.
+class DeadlineWatch final : public boost::asio::execution_context::service {
  public:
+  using key_type = DeadlineWatch;                       // NOLINT(readability-identifier-naming): Asio's name
+  static inline boost::asio::execution_context::id id;  // NOLINT(readability-identifier-naming): Asio's name
+
   explicit DeadlineWatch(boost::asio::io_context& io);
 
   /// `clock` must outlive the session.
@@ -36,10 +41,10 @@ class DeadlineWatch {
   /// A session was unlinked. Stops the timer after the last, so that an idle process sleeps and a loop without work
   /// ends.
   void session_ended();
-  /// Releases all sessions.
-  void shutdown();
 
  private:
+  /// Releases all sessions.
+  void shutdown() override;
   void arm();
   void sweep();
 

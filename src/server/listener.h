@@ -20,7 +20,7 @@ class Listener {
   using Accepted = std::function<void(int descriptor, boost::asio::ip::tcp protocol)>;
 
   /// Binds and listens; nothing is accepted before start(). `name` is for messages: "http". The error names the
-  /// address.
+  /// address. A Unix socket that nobody listens on any more is replaced; connections to one are like those over TCP.
   [[nodiscard]] static Result<std::unique_ptr<Listener>> open(boost::asio::io_context& io, std::string name,
                                                               const config::Address& address);
 
@@ -35,12 +35,14 @@ class Listener {
   Listener(boost::asio::io_context& io, std::string name) : acceptor_(io), pause_(io), name_(std::move(name)) {}
   void wait();
   void accept_all();
+  int accept_waiting();
   /// The system is out of descriptors or memory: callers wait in the backlog meanwhile.
   void rest(int error);
 
   boost::asio::ip::tcp::acceptor acceptor_;
   boost::asio::steady_timer pause_;
   std::string name_;
+  std::string socket_;  ///< path of the Unix socket; empty: TCP
   Accepted accepted_;
   bool resting_ = false;
 };

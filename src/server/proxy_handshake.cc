@@ -14,6 +14,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/log.h"
 #include "identity/proxy_protocol.h"
 
 namespace sluice::server {
@@ -26,6 +27,9 @@ using identity::ProxyHeader;
 // Balancers send the header at once.
 constexpr std::chrono::seconds kPatience{5};
 constexpr std::size_t kMostWaiting = 4096;
+constexpr std::string_view kLeft = "it ended before its PROXY header was whole";
+constexpr std::chrono::minutes kTellEvery{1};
+static_assert(identity::kMaxProxyHeader == 4096 && kPatience.count() == 5);  // as the log says
 
 }  // namespace
 
@@ -41,7 +45,7 @@ class ProxyHandshakes::One : public std::enable_shared_from_this<One> {
   void start() {
     timer_.expires_after(kPatience);
     timer_.async_wait([self = shared_from_this()](const error_code& cancelled) {
-      if (!cancelled) self->refuse();
+      if (!cancelled) self->refuse("no whole PROXY header came in 5 s");
     });
     wait();
   }
@@ -50,18 +54,6 @@ class ProxyHandshakes::One : public std::enable_shared_from_this<One> {
     error_code ignored;
     std::ignore = socket_.close(ignored);
     timer_.cancel();
-  }
-
- private:
-  void wait() {
-    socket_.async_wait(tcp::socket::wait_read, [self = shared_from_this()](const error_code& error) {
-      if (!self->socket_.is_open()) return;
-      if (error) {
-        self->refuse();
-      } else {
-        self->readable();
-      }
-    });
   }
 
   /// Looks first and takes then: what follows the header is the session's.
@@ -74,14 +66,15 @@ class ProxyHandshakes::One : public std::enable_shared_from_this<One> {
       return;
     }
     if (size <= 0) {
-      refuse();
+      refuse(kLeft);
       return;
     }
     const std::size_t before = header_.size();
     header_.append(bytes.data(), static_cast<std::size_t>(size));
     const ProxyHeader header = identity::read_proxy_header(header_);
     if (header.state == ProxyHeader::State::malformed) {
-      refuse();
+      refuse(header.is_too_long ? "its PROXY header is longer than 4096 bytes, which are taken at most"
+                                : "it does not begin with a PROXY header of version 1 or 2");
       return;
     }
     const bool is_whole = header.state == ProxyHeader::State::complete;
@@ -95,6 +88,18 @@ class ProxyHandshakes::One : public std::enable_shared_from_this<One> {
     }
   }
 
+ private:
+  void wait() {
+    socket_.async_wait(tcp::socket::wait_read, [self = shared_from_this()](const error_code& error) {
+      if (!self->socket_.is_open()) return;
+      if (error) {
+        self->refuse(kLeft);
+      } else {
+        self->readable();
+      }
+    });
+  }
+
   void finish(const ProxyHeader& header) {
     std::string client;
     if (header.client) header.client->append_to(client);
@@ -106,8 +111,10 @@ class ProxyHandshakes::One : public std::enable_shared_from_this<One> {
     if (!error) owner_.done_(descriptor, protocol_, std::move(client));
   }
 
-  void refuse() {
+  /// `why`: for the log.
+  void refuse(std::string_view why) {
     const auto self = shared_from_this();
+    owner_.tell(socket_, why);
     close();
     owner_.end(self);
     owner_.refused_();
@@ -137,8 +144,29 @@ void ProxyHandshakes::begin(int descriptor, tcp protocol) {
   one->start();
 }
 
+void ProxyHandshakes::stop() {
+  const auto waiting = waiting_;
+  for (const auto& one : waiting) one->readable();
+  close();
+}
+
 void ProxyHandshakes::close() {
   for (const auto& one : std::exchange(waiting_, {})) one->close();
+}
+
+void ProxyHandshakes::tell(const tcp::socket& socket, std::string_view why) {
+  const auto now = std::chrono::steady_clock::now();
+  ++untold_;
+  if (now < tell_again_) return;
+  error_code error;
+  const auto here = socket.local_endpoint(error);
+  const auto peer = socket.remote_endpoint(error);
+  log::warn("a connection of listen.proxy_protocol was closed; others are told once a minute",
+            {{"reason", why},
+             {"from", error ? std::string("-") : peer.address().to_string()},
+             {"port", error ? std::string("-") : std::to_string(here.port())},
+             {"closed", std::to_string(std::exchange(untold_, 0))}});
+  tell_again_ = now + kTellEvery;
 }
 
 void ProxyHandshakes::end(const std::shared_ptr<One>& one) { waiting_.erase(one); }

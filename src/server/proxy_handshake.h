@@ -3,10 +3,13 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <unordered_set>
 
 namespace sluice::server {
@@ -28,17 +31,22 @@ class ProxyHandshakes {
 
   /// Takes over an accepted, non-blocking socket. When very many wait for their header already, it is closed.
   void begin(int descriptor, boost::asio::ip::tcp protocol);
-  /// Closes those that are waiting.
-  void close();
+  /// Hands on those whose header has come, and closes the others.
+  void stop();
 
  private:
   class One;
+  void close();
   void end(const std::shared_ptr<One>& one);
+  /// Logs that a connection is closed, unless another one was told a short time ago.
+  void tell(const boost::asio::ip::tcp::socket& socket, std::string_view why);
 
   boost::asio::io_context& io_;
   Done done_;
   Refused refused_;
   std::unordered_set<std::shared_ptr<One>> waiting_;
+  std::uint64_t untold_ = 0;  ///< closed since the log told of one
+  std::chrono::steady_clock::time_point tell_again_;
 };
 
 }  // namespace sluice::server

@@ -1,39 +1,36 @@
 #include "server/server.h"
 
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <boost/asio/post.hpp>
 #include <boost/system/error_code.hpp>
 #include <csignal>
 #include <cstdlib>
 #include <exception>
-#include <fstream>
 #include <optional>
-#include <stdexcept>
 #include <thread>
-#include <tuple>
 #include <utility>
 
 #include "base/duration.h"
 #include "base/log.h"
+#include "base/read_file.h"
+#include "compat/envoy_policy.h"
 #include "config/redis_options.h"
 #include "front/grpc/grpc_session.h"
 #include "front/http/http_session.h"
 #include "front/resp/resp_session.h"
+#include "identity/api_keys.h"
+#include "limiter/denial_log.h"
 #include "policy/policy.h"
-#include "store/denial_cache.h"
-#include "store/fallback_store.h"
+#include "server/service_manager.h"
 #include "store/redis/exactness.h"
 #include "store/redis/redis_store.h"
 
 namespace sluice::server {
 namespace {
 
-using boost::asio::ip::tcp;
 using boost::system::error_code;
 using namespace std::string_literals;
 
@@ -42,12 +39,16 @@ const std::string kGrpcRefusal =
     "\x00\x00\x00\x04\x00\x00\x00\x00\x00\x00\x00\x08\x07\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x0b"s;
 const std::string kHttpRefusal =
     "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
-
 const std::string kRespRefusal = "-ERR max number of clients reached\r\n";
 
 std::size_t thread_count(const config::Settings& settings) {
   if (settings.threads > 0) return settings.threads;
   return std::max(1U, std::thread::hardware_concurrency());
+}
+
+limiter::DenialLog::Keys denial_keys(config::DenialKeys keys) {
+  if (keys == config::DenialKeys::plain) return limiter::DenialLog::Keys::plain;
+  return keys == config::DenialKeys::hashed ? limiter::DenialLog::Keys::hashed : limiter::DenialLog::Keys::none;
 }
 
 // Connections are descriptors: take all that the system lets this process have.
@@ -62,12 +63,15 @@ void raise_descriptor_limit() {
 
 Server::Server(const config::Settings& settings)
     : settings_(settings),
-      policy_paths_(settings.policy.begin(), settings.policy.end()),
       own_metrics_(registry_.add_shard()),
+      stores_(settings_),
       waiting_room_(settings_, policies_),
+      span_export_(settings_, clock_),
+      policy_keeper_(io_, policy_sources(), policies_, registry_, own_metrics_, [this] { stores_.forget_denials(); }),
+      ports_(io_, settings_, own_metrics_),
       signals_(io_),
       drain_timer_(io_),
-      memory_timer_(io_) {
+      tend_timer_(io_) {
   http::HttpOptions http_options;
   http_options.headers = {.retry_after = settings.http_header_retry_after,
                           .rate_limit = settings.http_header_rate_limit,
@@ -77,14 +81,32 @@ Server::Server(const config::Settings& settings)
   http_options.store_failure_status = static_cast<unsigned>(settings.http_store_failure_status);
   http_options.max_hold = settings.http_max_hold;
   http_options.idle_timeout = settings.http_idle_timeout;
-  service_context_ = {.role = http::Role::service, .options = http_options, .registry = &registry_};
-  admin_context_ = {.role = http::Role::admin, .options = http_options, .registry = &registry_};
+  service_context_ = {
+      .role = http::Role::service, .options = http_options, .registry = &registry_, .reloads = &policy_keeper_.state()};
+  // Without one, commands that bring their own numbers are served all the same.
+  service_context_.needs_policy = !settings.policy.empty() || settings.compat == config::Compat::envoyproxy;
+  admin_context_ = service_context_;
+  admin_context_.role = http::Role::admin;
+  admin_context_.store_trouble = [this] { return stores_.trouble(); };
   grpc_options_.headers = {.retry_after = settings.grpc_header_retry_after,
                            .rate_limit = settings.grpc_header_rate_limit,
                            .x_rate_limit = settings.grpc_header_x_rate_limit};
   grpc_options_.idle_timeout = settings.grpc_idle_timeout;
   grpc_options_.max_age = settings.grpc_max_connection_age;
   resp_options_.idle_timeout = settings.resp_idle_timeout;
+  constexpr unsigned ok = 200;
+  constexpr unsigned too_many = 429;
+  if (settings.http_throttle != config::Throttle::off) {
+    service_context_.throttle_deny_status = settings.http_throttle == config::Throttle::ok ? ok : too_many;
+  }
+  metrics_context_ = admin_context_;
+  if (replaces_envoyproxy()) {
+    envoy_.emplace(settings_.envoy, registry_);
+    const auto is_store_up = [this] { return stores_.trouble().empty(); };
+    envoy_->set_up(service_context_, admin_context_, metrics_context_, is_store_up);
+    grpc_options_.headers = envoy_->headers();
+    grpc_options_.is_healthy = envoy_->health(is_store_up);
+  }
 }
 
 Server::~Server() = default;
@@ -97,90 +119,152 @@ std::vector<std::string> Server::prepare() {
     }
   }
   if (auto problem = read_resp_password()) problems.push_back(std::move(problem)->message);
+  if (auto problem = guard()) problems.push_back(std::move(problem)->message);
+  if (auto problem = span_export_.prepare()) problems.push_back(std::move(problem)->message);
+  service_context_.options.tracer = grpc_options_.tracer = span_export_.tracer();
   if (problems.empty()) problems = waiting_room_.prepare();
   if (!problems.empty()) return problems;
   service_context_.desk = admin_context_.desk = waiting_room_.desk();
-  open(
-      problems, "grpc", settings_.listen_grpc,
-      [this](Worker& worker, tcp::socket socket, const std::string& /*client*/) {
-        front::start_grpc_session(worker, std::move(socket), grpc_options_);
-      },
-      kGrpcRefusal);
-  open(
-      problems, "http", settings_.listen_http,
-      [this](Worker& worker, tcp::socket socket, std::string client) {
-        http::start_http_session(worker, std::move(socket), service_context_, std::move(client));
-      },
-      kHttpRefusal);
-  open(
-      problems, "resp", settings_.listen_resp,
-      [this](Worker& worker, tcp::socket socket, const std::string& /*client*/) {
-        resp::start_resp_session(worker, std::move(socket), resp_options_);
-      },
-      kRespRefusal);
-  open(
-      problems, "admin", settings_.listen_admin,
-      [this](Worker& worker, tcp::socket socket, std::string client) {
-        http::start_http_session(worker, std::move(socket), admin_context_, std::move(client));
-      },
-      kHttpRefusal);
+  open_ports(problems);
   if (problems.empty() && ports_.empty()) problems.emplace_back("every listener is off: nothing to serve");
   return problems;
+}
+
+void Server::open_ports(std::vector<std::string>& problems) {
+  const auto open = [&](const config::Listen& listen, Ports::Protocol protocol) {
+    if (auto problem = ports_.open(listen, std::move(protocol))) problems.push_back(std::move(problem)->message);
+  };
+  // As there, decisions go on when the pages for people cannot be shown.
+  const auto open_page = [&](const config::Listen& listen, Ports::Protocol protocol) {
+    if (!envoy_) return open(listen, std::move(protocol));
+    if (const auto problem = ports_.open(listen, std::move(protocol))) log::error(problem->message);
+  };
+  const auto http = [](const http::HttpContext& context) {
+    return [&context](Worker& worker, Transport transport, std::string client) {
+      http::start_http_session(worker, std::move(transport), context, std::move(client));
+    };
+  };
+  open(settings_.listen_grpc, {.name = "grpc",
+                               .alpn = "h2",
+                               .start =
+                                   [this](Worker& worker, Transport transport, const std::string& /*client*/) {
+                                     front::start_grpc_session(worker, std::move(transport), grpc_options_);
+                                   },
+                               .refusal = kGrpcRefusal});
+  open(settings_.listen_http,
+       {.name = "http", .alpn = "http/1.1", .start = http(service_context_), .refusal = kHttpRefusal});
+  open(settings_.listen_resp, {.name = "resp",
+                               .alpn = {},
+                               .start =
+                                   [this](Worker& worker, Transport transport, const std::string& /*client*/) {
+                                     resp::start_resp_session(worker, std::move(transport), resp_options_);
+                                   },
+                               .refusal = kRespRefusal});
+  open_page(settings_.listen_admin,
+            {.name = "admin", .alpn = "http/1.1", .start = http(admin_context_), .refusal = kHttpRefusal});
+  if (!envoy_) return;
+  const auto address = envoy_->metrics_address();
+  if (!address) {
+    problems.push_back(address.error().message);
+  } else if (*address) {
+    open_page({.address = **address, .max_connections = 0, .tls = {}},
+              {.name = "metrics", .alpn = "http/1.1", .start = http(metrics_context_), .refusal = kHttpRefusal});
+  }
+}
+
+std::optional<Error> Server::guard() {
+  const auto guard_of = [&](const config::Listen& listen) {
+    return identity::Guard{.is_on = tokens_ != nullptr || !listen.tls.client_ca.empty(), .tokens = tokens_.get()};
+  };
+  if (!settings_.access_token_file.empty()) {
+    auto tokens = identity::open_api_keys(settings_.access_token_file, "token");
+    if (!tokens) return Error{"access.token_file: " + tokens.error().message};
+    tokens_ = *std::move(tokens);
+  }
+  service_context_.guard = guard_of(settings_.listen_http);
+  admin_context_.guard = guard_of(settings_.listen_admin);
+  grpc_options_.guard = guard_of(settings_.listen_grpc);
+  resp_options_.guard = guard_of(settings_.listen_resp);
+  return std::nullopt;
+}
+
+/// What is open to more than it need be, once, at the start.
+void Server::warn_of_exposure() const {
+  if (::geteuid() == 0) log::warn("running as root, which nothing here needs: give it a user of its own");
+  const config::Address& admin = settings_.listen_admin.address;
+  error_code error;
+  const auto address = boost::asio::ip::make_address(admin.host, error);
+  const bool is_local = error ? admin.host == "localhost" : address.is_loopback();
+  if (!admin.off && !is_local && !admin_context_.guard.is_on) {
+    log::warn(
+        "the admin listener may be reached from other machines and lets everybody in: set access.token_file, "
+        "listen.admin.tls.client_ca, or a loopback address",
+        {{"listen.admin", config::to_text(admin)}});
+  }
 }
 
 std::optional<Error> Server::read_resp_password() {
   resp_options_.password = settings_.resp_password;
   if (settings_.resp_password_file.empty()) return std::nullopt;
-  std::ifstream file(settings_.resp_password_file);
-  if (std::getline(file, resp_options_.password) && !resp_options_.password.empty()) return std::nullopt;
-  return Error{"resp.password_file: " + settings_.resp_password_file + " cannot be read, or its first line is empty"};
+  const auto fail = [&](const std::string& why) {
+    return Error{"resp.password_file: " + settings_.resp_password_file + ": " + why};
+  };
+  constexpr std::size_t most = 64U << 10U;
+  const auto text = read_regular_file(settings_.resp_password_file, most);
+  if (!text) return fail("cannot be read: " + text.error().message);
+  resp_options_.password = text->substr(0, text->find('\n'));
+  if (resp_options_.password.empty()) return fail("its first line, the password, is empty");
+  return std::nullopt;
 }
 
-std::vector<std::string> Server::load_policy() {
-  if (policy_paths_.empty()) {
-    // Commands over RESP can bring their own numbers.
-    if (!settings_.listen_resp.off) return {};
-    return {"no policy: name a file or directory with --policy"};
-  }
+PolicySources Server::policy_sources() const {
   policy::LoadOptions options;
   if (!settings_.redis_url.empty()) options.refuse_limit = store::redis::inexact_in_redis;
   options.queues.emplace();
   for (const config::QueueSettings& queue : settings_.queues) options.queues->push_back(queue.name);
-  policy::Loaded loaded = policy::load(policy_paths_, options);
-  std::vector<std::string> problems;
-  for (const policy::Finding& finding : loaded.findings) {
-    if (loaded.policy) {
-      log::warn(finding.to_string());
-    } else {
-      problems.push_back(finding.to_string());
+  PolicySources sources{.paths = {settings_.policy.begin(), settings_.policy.end()},
+                        .options = std::move(options),
+                        .watch = settings_.policy_watch && (!settings_.policy.empty() || replaces_envoyproxy()),
+                        .read = {}};
+  if (replaces_envoyproxy()) {
+    sources.options.envoy = compat::envoy_rules(settings_.envoy);
+    if (sources.paths.empty()) {
+      const policy::RuntimeFiles files = compat::runtime_files(settings_.envoy);
+      sources.paths = files.watched();
+      sources.read = compat::runtime_reader(files);
     }
   }
-  if (!loaded.policy) {
-    if (problems.empty()) problems.emplace_back("the policy cannot be loaded");
-    return problems;
-  }
-  policies_.set(std::move(loaded.policy));
-  denial_epochs_.forget_all();
-  return {};
+  return sources;
 }
 
-void Server::open(std::vector<std::string>& problems, std::string name, const config::Address& address,
-                  StartSession start, std::string refusal) {
-  if (address.off) return;
-  auto listener = Listener::open(io_, std::move(name), address);
-  if (!listener) {
-    problems.push_back(listener.error().message);
-    return;
+std::vector<std::string> Server::load_policy() {
+  if (replaces_envoyproxy()) {
+    // It starts all the same, and answers errors until the files are right.
+    const std::vector<std::string> problems = policy_keeper_.load_first();
+    for (const std::string& problem : problems) log::error(problem);
+    if (!problems.empty()) own_metrics_.add(metrics::Counter::policy_reloads_refused);
+    const auto& loaded = policies_.get();
+    if (loaded != nullptr && loaded->domain_names().empty()) {
+      log::warn(
+          "nothing is limited: no policy file was found by RUNTIME_ROOT, RUNTIME_SUBDIRECTORY and "
+          "RUNTIME_APPDIRECTORY");
+    }
+    return {};
   }
-  ports_.push_back(
-      {.listener = *std::move(listener), .handshakes = {}, .start = std::move(start), .refusal = std::move(refusal)});
+  if (!settings_.policy.empty()) return policy_keeper_.load_first();
+  // Commands over RESP can bring their own numbers.
+  if (!settings_.listen_resp.address.off) return {};
+  return {"no policy: name a file or directory with --policy"};
 }
 
 std::string Server::run() {
   std::signal(SIGPIPE, SIG_IGN);
   raise_descriptor_limit();
-  log::info("counters in " + store_name());
+  limiter::DenialLog::configure(settings_.log_denials, denial_keys(settings_.log_denial_keys));
+  log::info("counters in " + stores_.name());
+  warn_of_exposure();
   try {
+    span_export_.start(registry_);
     start_workers();
   } catch (const std::exception& problem) {
     for (const auto& worker : workers_) worker->drain();
@@ -189,122 +273,42 @@ std::string Server::run() {
   }
   for (const int signal : {SIGTERM, SIGINT, SIGHUP}) signals_.add(signal);
   await_signal();
-  for (Port& port : ports_) serve(port);
-  join_memory_soon();
+  ports_.serve(workers_);
+  policy_keeper_.start();
+  if (envoy_) envoy_->start([this] { return policies_.get() != nullptr; });
+  if (!tell_service_manager("READY=1")) log::warn("the service manager was not told that this is ready: NOTIFY_SOCKET");
+  tend_soon();
   io_.run();
+  if (envoy_) envoy_->stop();
   waiting_room_.stop();
   workers_.clear();
+  span_export_.stop();
   log::info("stopped");
   return {};
 }
 
 // All are made before any is started: then what they need is there, or nothing has begun.
 void Server::start_workers() {
-  memory_ = std::make_shared<store::MemoryStore>(settings_.memory_max_keys);
-  expose_memory();
-  waiting_room_.start(memory_, registry_);
+  stores_.start(registry_);
+  waiting_room_.start(stores_.memory(), registry_);
   for (std::size_t left = thread_count(settings_); left > 0; --left) {
     workers_.push_back(std::make_unique<WorkerThread>(
-        policies_, clock_, registry_.add_shard(), [this](Worker& worker) { return make_store(worker); },
+        policies_, clock_, registry_.add_shard(), [this](Worker& worker) { return stores_.make(worker); },
         [this] { boost::asio::post(io_, [this] { worker_ended(); }); }));
   }
+  stores_.expose_shared(registry_);
   for (const auto& worker : workers_) {
     worker->start();
     ++running_workers_;
   }
 }
 
-std::string Server::store_name() const {
-  if (settings_.redis_url.empty()) return "memory";
-  const store::redis::RedisOptions options = config::redis_options(settings_, settings_.redis_timeout);
-  const auto resolved = store::redis::resolve_target(options.url, options.access);
-  return resolved ? "Redis " + resolved->target.to_text() : "Redis";
-}
-
-std::shared_ptr<store::Store> Server::make_store(Worker& worker) {
-  if (settings_.redis_url.empty()) return memory_;
-  store::redis::RedisOptions options = config::redis_options(settings_, settings_.redis_timeout);
-  // The workers are made one after the other, by one thread.
-  if (redis_nodes_ == nullptr) redis_nodes_ = store::redis::make_nodes(options);
-  options.nodes = redis_nodes_;
-  auto redis = store::redis::RedisStore::create(worker.io, options, worker.metrics);
-  if (!redis) throw std::runtime_error("store.redis: " + redis.error().message);
-  std::unique_ptr<store::Store> primary = *std::move(redis);
-  if (settings_.redis_denial_cache_max.count() > 0) {
-    primary = std::make_unique<store::DenialCache>(std::move(primary), settings_.redis_denial_cache_max, denial_epochs_,
-                                                   worker.metrics);
-  }
-  return std::make_shared<store::FallbackStore>(std::move(primary), *memory_, store_health_, worker.metrics);
-}
-
-void Server::expose_memory() {
-  const auto figure = [memory = memory_](std::uint64_t store::MemoryStore::Figures::* member) {
-    return [memory, member] { return memory->figures().*member; };
-  };
-  using Figures = store::MemoryStore::Figures;
-  registry_.add_gauge("sluice_memory_keys", "Counters held in memory.", figure(&Figures::keys));
-  registry_.add_gauge("sluice_memory_bytes", "Memory that the counters take.", figure(&Figures::bytes));
-  registry_.add_counter("sluice_memory_evicted_total", "Counters dropped for want of room, not yet as fresh ones.",
-                        figure(&Figures::evicted));
-  registry_.add_counter("sluice_memory_expired_total", "Counters dropped because they equalled fresh ones.",
-                        figure(&Figures::expired));
-}
-
-void Server::serve(Port& port) {
-  const std::vector<std::string>& behind_balancers = settings_.listen_proxy_protocol;
-  if (std::ranges::find(behind_balancers, port.listener->name()) == behind_balancers.end()) {
-    port.listener->start([this, &port](int descriptor, tcp protocol) { accepted(port, descriptor, protocol, {}); });
-  } else {
-    port.handshakes = std::make_unique<ProxyHandshakes>(
-        io_,
-        [this, &port](int descriptor, tcp protocol, std::string client) {
-          accepted(port, descriptor, protocol, std::move(client));
-        },
-        [this] { own_metrics_.add(metrics::Counter::protocol_errors); });
-    port.listener->start([&port](int descriptor, tcp protocol) { port.handshakes->begin(descriptor, protocol); });
-  }
-  log::info("listening " + port.listener->name() + " " + port.listener->address());
-}
-
-void Server::accepted(const Port& port, int descriptor, tcp protocol, std::string client) {
-  WorkerThread* least = workers_.front().get();
-  std::uint64_t connections = 0;
-  std::uint64_t fewest = UINT64_MAX;
-  for (const auto& worker : workers_) {
-    const std::uint64_t open = worker->connections();
-    connections += open;
-    if (open < fewest) {
-      least = worker.get();
-      fewest = open;
-    }
-  }
-  if (connections >= settings_.max_connections) {
-    refuse(descriptor, port.refusal);
-    if (!std::exchange(refusing_, true)) {
-      log::warn("refusing connections: max_connections is reached",
-                {{"max_connections", std::to_string(settings_.max_connections)}});
-    }
-    return;
-  }
-  refusing_ = false;
-  least->assign(descriptor, protocol, port.start, std::move(client));
-}
-
-void Server::refuse(int descriptor, const std::string& farewell) {
-  own_metrics_.add(metrics::Counter::connections_refused);
-  std::array<char, 4096> discarded{};
-  // Best effort, without waiting: a close with bytes unread would reset the connection and take the farewell with it.
-  std::ignore = ::send(descriptor, farewell.data(), farewell.size(), MSG_NOSIGNAL);
-  ::shutdown(descriptor, SHUT_WR);
-  std::ignore = ::recv(descriptor, discarded.data(), discarded.size(), 0);
-  ::close(descriptor);
-}
-
 void Server::await_signal() {
   signals_.async_wait([this](const error_code& error, int signal) {
     if (error) return;
     if (signal == SIGHUP) {
-      reload();
+      policy_keeper_.reload();
+      ports_.look_at_certificates(true);
     } else if (stopping_) {
       log::warn("second signal: ending at once");
       std::_Exit(1);
@@ -315,25 +319,12 @@ void Server::await_signal() {
   });
 }
 
-void Server::reload() {
-  const std::vector<std::string> problems = load_policy();
-  if (problems.empty()) {
-    own_metrics_.add(metrics::Counter::policy_reloads);
-    log::info("policy loaded again");
-    return;
-  }
-  own_metrics_.add(metrics::Counter::policy_reloads_refused);
-  for (const std::string& problem : problems) log::error(problem);
-  log::error("the policy was not loaded; the old one stays in force");
-}
-
 void Server::stop() {
   stopping_ = true;
+  policy_keeper_.stop();
+  tell_service_manager("STOPPING=1");
   log::info("stopping", {{"drain_timeout", to_text(settings_.drain_timeout)}});
-  for (const Port& port : ports_) {
-    port.listener->close();
-    if (port.handshakes != nullptr) port.handshakes->close();
-  }
+  ports_.close();
   for (const auto& worker : workers_) worker->drain();
   drain_timer_.expires_after(settings_.drain_timeout);
   drain_timer_.async_wait([this](const error_code& cancelled) {
@@ -346,18 +337,18 @@ void Server::stop() {
 void Server::worker_ended() {
   if (--running_workers_ > 0) return;
   drain_timer_.cancel();
-  memory_timer_.cancel();
+  tend_timer_.cancel();
   signals_.cancel();
 }
 
-// On this thread, as those that decide must not be held up.
-void Server::join_memory_soon() {
-  constexpr int most_at_once = 8;
-  memory_timer_.expires_after(std::chrono::seconds(1));
-  memory_timer_.async_wait([this](const error_code& cancelled) {
+// What is done once a second, on this thread, as those that decide must not be held up.
+void Server::tend_soon() {
+  tend_timer_.expires_after(std::chrono::seconds(1));
+  tend_timer_.async_wait([this](const error_code& cancelled) {
     if (cancelled || running_workers_ == 0) return;
-    for (int joined = 0; joined < most_at_once && memory_->join_pages();) ++joined;
-    join_memory_soon();
+    stores_.tend();
+    ports_.look_at_certificates(false);
+    tend_soon();
   });
 }
 

@@ -46,6 +46,10 @@ std::vector<std::string> WaitingRoom::prepare() {
         problems.push_back("queues." + settings.name + ".deliver: " + upstream.error().message);
         continue;
       }
+      if (const auto trust = queue::make_trust(settings.ca); !trust) {
+        problems.push_back("queues." + settings.name + ".ca: " + trust.error().message);
+        continue;
+      }
     }
     auto broker = queue::make_broker(settings);
     if (broker) {
@@ -81,8 +85,9 @@ void WaitingRoom::start_drain(const config::QueueSettings& queue, const std::sha
   setup.tickets = &desk_->tickets();
   setup.broker = desk_->broker(queue.name);
   // Checked before.
-  setup.make_deliverer = [upstream = *queue::parse_upstream(queue.deliver)](boost::asio::io_context& io) {
-    return queue::make_http_deliverer(io, upstream, kDeliveryTimeout);
+  setup.make_deliverer = [upstream = *queue::parse_upstream(queue.deliver),
+                          trust = *queue::make_trust(queue.ca)](boost::asio::io_context& io) {
+    return queue::make_http_deliverer(io, upstream, trust, kDeliveryTimeout);
   };
   Drain drain;
   drain.runner = std::make_unique<queue::DrainRunner>(setup);

@@ -24,7 +24,7 @@ class Session : public boost::intrusive::list_base_hook<boost::intrusive::link_m
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
   virtual ~Session();
-  /// Finish what is in flight, accept nothing new, then close.
+  /// Finish what is in flight and what the peer sends before it can know better, then close.
   virtual void drain() = 0;
   /// Close now.
   virtual void abort() = 0;
@@ -39,11 +39,10 @@ struct Worker {
   Worker(const policy::SnapshotHolder& policies, const Clock& the_clock, metrics::Shard& the_metrics)
       : policy(policies), clock(the_clock), metrics(the_metrics) {}
 
-  /// Lists a new session and counts its connection as opened; its destructor counts it as closed.
+  /// Lists a new session until its end.
   void admit(Session& session) {
     session.worker_ = this;
     sessions.push_back(session);
-    metrics.add(metrics::Counter::connections_opened);
   }
 
   boost::asio::io_context io{1};
@@ -61,7 +60,6 @@ struct Worker {
 inline Session::~Session() {
   if (worker_ == nullptr) return;
   unlink();
-  worker_->metrics.add(metrics::Counter::connections_closed);
   if (worker_->draining && worker_->sessions.empty() && worker_->on_drained) {
     std::exchange(worker_->on_drained, nullptr)();
   }

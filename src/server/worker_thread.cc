@@ -2,12 +2,14 @@
 
 #include <unistd.h>
 
+#include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/system/error_code.hpp>
 #include <exception>
 #include <utility>
 
 #include "base/log.h"
+#include "server/tls_handshake.h"
 
 namespace sluice::server {
 namespace {
@@ -36,34 +38,36 @@ WorkerThread::~WorkerThread() {
   if (thread_.joinable()) thread_.join();
 }
 
-void WorkerThread::assign(int descriptor, boost::asio::ip::tcp protocol, const StartSession& start,
-                          std::string client) {
+void WorkerThread::assign(Arrival arrival) {
   ++assigned_;
-  boost::asio::post(worker_.io, [this, descriptor, protocol, &start, client = std::move(client)]() mutable {
-    begin(descriptor, protocol, start, std::move(client));
-  });
+  boost::asio::post(worker_.io, [this, arrival = std::move(arrival)]() mutable { begin(std::move(arrival)); });
 }
 
-void WorkerThread::begin(int descriptor, boost::asio::ip::tcp protocol, const StartSession& start, std::string client) {
-  boost::asio::ip::tcp::socket socket(worker_.io);
+void WorkerThread::begin(Arrival arrival) {
+  Transport::Socket socket(worker_.io);
   boost::system::error_code error;
-  socket.assign(protocol, descriptor, error);
-  if (error) ::close(descriptor);
-  const std::uint64_t opened = worker_.metrics.value(metrics::Counter::connections_opened);
-  if (!error && !worker_.draining) {
-    // Answers are small and written whole: waiting for more to send would only add latency.
-    socket.set_option(boost::asio::ip::tcp::no_delay(true), error);
-    socket.set_option(boost::asio::socket_base::keep_alive(true), error);
-    try {
-      start(worker_, std::move(socket), std::move(client));
-    } catch (const std::exception& problem) {
-      log::error("cannot serve a connection", {{"what", problem.what()}});
-    }
+  socket.assign(arrival.protocol, arrival.descriptor, error);
+  if (error) {
+    ::close(arrival.descriptor);
+  } else {
+    socket.non_blocking(true, error);
   }
-  if (worker_.metrics.value(metrics::Counter::connections_opened) == opened) {
-    // No session was admitted: opened and closed at once, so that connections() stays right.
-    worker_.metrics.add(metrics::Counter::connections_opened);
-    worker_.metrics.add(metrics::Counter::connections_closed);
+  // Answers are small and written whole: waiting for more to send would only add latency. Not every kind of socket has
+  // these options.
+  boost::system::error_code ignored;
+  socket.set_option(boost::asio::ip::tcp::no_delay(true), ignored);
+  socket.set_option(boost::asio::socket_base::keep_alive(true), ignored);
+  Transport transport(worker_, std::move(socket), arrival.open, std::move(arrival.tls));
+  // What was accepted before the listener closed may have asked already, so it is served and drained.
+  if (error || worker_.store == nullptr) return;
+  try {
+    if (transport.has_tls()) {
+      start_tls_session(worker_, std::move(transport), *arrival.start, std::move(arrival.client));
+    } else {
+      (*arrival.start)(worker_, std::move(transport), std::move(arrival.client));
+    }
+  } catch (const std::exception& problem) {
+    log::error("cannot serve a connection", {{"what", problem.what()}});
   }
 }
 
@@ -90,6 +94,10 @@ void WorkerThread::abort() {
 void WorkerThread::end_soon() {
   // Not on the stack of the last session, which may be the store's own.
   boost::asio::post(worker_.io, [this] {
+    if (!worker_.sessions.empty()) {  // one has begun meanwhile
+      worker_.on_drained = [this] { end_soon(); };
+      return;
+    }
     worker_.store.reset();
     work_.reset();
   });

@@ -2,20 +2,32 @@
 #pragma once
 
 #include <boost/asio/executor_work_guard.hpp>
-#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/generic/stream_protocol.hpp>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 #include <thread>
 
+#include "server/transport.h"
 #include "server/worker.h"
+#include "tls/channel.h"
 
 namespace sluice::server {
 
-/// Starts serving a connection, on the worker's thread. It must admit a session (Worker::admit). `client`: the address
-/// of who is at the other end, where a balancer has told it; empty: the socket knows.
-using StartSession = std::function<void(Worker& worker, boost::asio::ip::tcp::socket socket, std::string client)>;
+/// Starts serving a connection, on the worker's thread. `client`: the address of who is at the other end, where a
+/// balancer has told it; empty: the socket knows.
+using StartSession = std::function<void(Worker& worker, Transport transport, std::string client)>;
+
+/// An accepted connection on its way to a worker.
+struct Arrival {
+  int descriptor = -1;  ///< non-blocking; the worker's from now on
+  boost::asio::generic::stream_protocol protocol;
+  std::string client;                           ///< as StartSession's
+  const StartSession* start = nullptr;          ///< must outlive the worker
+  OpenCount* open = nullptr;                    ///< where it is counted, as open already; must outlive the worker
+  std::unique_ptr<tls::Channel> tls = nullptr;  ///< null: without
+};
 
 /// Public functions: the owner's thread only; they reach the worker through its io_context.
 class WorkerThread {
@@ -34,8 +46,8 @@ class WorkerThread {
   WorkerThread(const WorkerThread&) = delete;
   WorkerThread& operator=(const WorkerThread&) = delete;
 
-  /// Hands over an accepted connection. `start` must outlive the worker.
-  void assign(int descriptor, boost::asio::ip::tcp protocol, const StartSession& start, std::string client);
+  /// Hands over an accepted connection.
+  void assign(Arrival arrival);
   /// Connections handed over that have not ended.
   [[nodiscard]] std::uint64_t connections() const;
   /// Finish what is in flight, then end.
@@ -45,7 +57,7 @@ class WorkerThread {
 
  private:
   void run();
-  void begin(int descriptor, boost::asio::ip::tcp protocol, const StartSession& start, std::string client);
+  void begin(Arrival arrival);
   void end_soon();
 
   Worker worker_;

@@ -1,5 +1,7 @@
 #include "sluice/sharded_token_bucket.h"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <bit>
 #include <stdexcept>
@@ -64,8 +66,15 @@ std::uint64_t subtract(std::atomic<std::uint64_t>& tokens, std::uint64_t most) {
 
 }  // namespace
 
-constinit std::atomic<std::uint32_t> ShardedTokenBucket::threads_{0};
-constinit thread_local std::uint32_t ShardedTokenBucket::thread_ = 0;
+constinit thread_local std::uint32_t ShardedTokenBucket::processor_ = 0;
+constinit thread_local std::uint32_t ShardedTokenBucket::calls_left_ = 0;
+
+void ShardedTokenBucket::look_for_processor() noexcept {
+  constexpr std::uint32_t kCalls = 256;
+  const int processor = sched_getcpu();
+  processor_ = processor < 0 ? 0 : static_cast<std::uint32_t>(processor);
+  calls_left_ = kCalls - 1;
+}
 
 ShardedTokenBucket::ShardedTokenBucket(const Numbers& numbers, const Clock* clock)
     : clock_(clock),
@@ -80,8 +89,8 @@ ShardedTokenBucket::ShardedTokenBucket(const Numbers& numbers, const Clock* cloc
 
 ShardedTokenBucket::~ShardedTokenBucket() = default;
 
-// At least `most` tokens, where there are as many, and up to `more` beyond: first the thread's own, then the rest, then
-// out of other shares. All are taken away before any is spent.
+// At least `most` tokens, where there are as many, and up to `more` beyond: first the processor's own, then the rest,
+// then out of other shares. All are taken away before any is spent.
 std::uint64_t ShardedTokenBucket::take(std::uint64_t most, std::uint64_t more, std::int64_t now) noexcept {
   std::uint64_t taken = subtract(own().tokens, most);
   if (taken < most) taken += rest_.acquire_up_to(most - taken + more, now).tokens;

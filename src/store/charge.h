@@ -51,6 +51,9 @@ class DerivedSlot {
   mutable std::atomic<const Derived*> derived_{nullptr};
 };
 
+/// Of limits that the store judges itself.
+inline constexpr std::uint64_t kNoThreshold = UINT64_MAX;
+
 /// A limit with an identity: what all its keys have in common. Immutable once made; a policy snapshot owns it.
 struct CountedLimit {
   Limit numbers;
@@ -60,6 +63,8 @@ struct CountedLimit {
   /// Small number that stands for `identity` for the life of the process (see limit_ids.h).
   std::uint32_t id = 0;
   OnStoreFailure on_store_failure = OnStoreFailure::local;
+  /// Of a limit that stores only count (its rate is then the largest): what its charges are judged by afterwards.
+  std::uint64_t threshold = kNoThreshold;
   /// Filled by the store; holds for the numbers at first use, so don't change them after it.
   DerivedSlot derived{};  // NOLINT(readability-redundant-member-init): gcc warns of initializers that leave it out
 };

@@ -25,13 +25,21 @@ std::string_view to_text(Failure failure) {
     case Failure::no_permission:
       return "the server's user lacks a permission (NOPERM)";
     case Failure::not_authenticated:
-      return "user or password is missing or wrong (NOAUTH)";
+      return "user or password is missing or wrong";
     case Failure::wrong_type:
       return "a key holds a value of another type (WRONGTYPE)";
     case Failure::foreign_value:
       return "a key holds a value that is not a state of its limit";
     case Failure::clock_apart:
       return "the clocks of this machine and of the server are too far apart";
+    case Failure::cluster_down:
+      return "the cluster refuses all calls while some of its slots have no master (CLUSTERDOWN)";
+    case Failure::slot_moving:
+      return "the keys' slot is being moved between nodes (TRYAGAIN)";
+    case Failure::slot_unserved:
+      return "no node of the cluster is known to serve the keys' slot";
+    case Failure::wrong_server:
+      return "the server is not what the URL says";
     case Failure::bad_answer:
       return "the server's answer is not of the agreed shape";
     case Failure::server_error:

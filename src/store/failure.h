@@ -21,6 +21,10 @@ enum class Failure : std::uint8_t {
   wrong_type,         ///< a key holds another type (WRONGTYPE)
   foreign_value,      ///< a key holds a string that is not this limit's state
   clock_apart,        ///< the server's clock lies outside the calendar windows around the caller's
+  cluster_down,       ///< a cluster's nodes refuse every call, as some slots have no master (CLUSTERDOWN); not charged
+  slot_moving,        ///< a cluster's slot was on its way all the time (TRYAGAIN); not charged
+  slot_unserved,      ///< no node of the cluster is known to have the keys' slot; not charged
+  wrong_server,       ///< not what the URL says: a replica, a sentinel, one node of a cluster
   bad_answer,         ///< the answer is not of the agreed shape
   server_error,       ///< any other error that the server reports
   unsupported         ///< the store cannot hold such a limit

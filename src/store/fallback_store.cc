@@ -23,22 +23,23 @@ class FallbackStore::Relay final : public Check {
 
 class FallbackStore::LocalCheck final : public Check {
  public:
-  LocalCheck(std::span<const Charge> some, std::span<Decision> room) {
+  LocalCheck(std::span<const Charge> some, std::span<Decision> room, std::span<std::uint64_t> room_for_leases) {
     charges = some;
     decisions = room;
+    leases = room_for_leases;
   }
   void complete() override {}
 };
 
-FallbackStore::FallbackStore(std::unique_ptr<Store> primary, MemoryStore& local, StoreHealth& health,
+FallbackStore::FallbackStore(std::unique_ptr<Store> primary, MemoryStore& local, Readiness& readiness,
                              metrics::Shard& metrics)
-    : primary_(std::move(primary)), local_(local), health_(health), metrics_(metrics) {}
+    : primary_(std::move(primary)), local_(local), readiness_(readiness), metrics_(metrics) {}
 
 FallbackStore::~FallbackStore() = default;
 
 bool FallbackStore::ready() const {
-  if (!health_.has_answered() && primary_->ready()) health_.set_answered();
-  return health_.has_answered();
+  if (!readiness_.has_answered() && primary_->ready()) readiness_.set_answered();
+  return readiness_.has_answered();
 }
 
 Progress FallbackStore::check(Check& check, Time now) {
@@ -49,6 +50,14 @@ Progress FallbackStore::check(Check& check, Time now) {
   const Failure failure = relay.failure;
   relays_.release(relay);
   settle(check, failure, now);
+  return Progress::answered;
+}
+
+Progress FallbackStore::apply(Check& check, Time now) {
+  if (!check.verb->is_stand_in) return primary_->apply(check, now);
+  [[maybe_unused]] const Progress progress = local_.apply(check, now);
+  assert(progress == Progress::answered);
+  for (Decision& decision : check.decisions) decision.source = Source::fallback_local;
   return Progress::answered;
 }
 
@@ -66,13 +75,14 @@ void FallbackStore::relayed(Relay& relay) {
 
 void FallbackStore::settle(Check& check, Failure failure, Time now) {
   check.failure = Failure::none;
-  // A key that is wrong says nothing about the store, neither that it fails nor that it answers.
-  if (!is_of_one_key(failure)) health_.note(failure, now);
-  if (failure != Failure::none) rescue(check, now);
+  if (failure == Failure::none) {
+    readiness_.set_answered();
+  } else {
+    rescue(check, now);
+  }
 }
 
 void FallbackStore::rescue(Check& check, Time now) {
-  // What is rescued holds no lease of the store's.
   std::ranges::fill(check.leases, 0);
   // Judged first as if every local charge fitted: does the word `deny` alone refuse the request?
   Admission without_local;
@@ -120,13 +130,15 @@ void FallbackStore::rescue(Check& check, Time now) {
   if (local_charges_.empty()) return;
 
   local_decisions_.resize(local_charges_.size());
-  LocalCheck local(local_charges_, local_decisions_);
+  local_leases_.assign(check.leases.empty() ? 0 : local_charges_.size(), 0);
+  LocalCheck local(local_charges_, local_decisions_, local_leases_);
   [[maybe_unused]] const Progress progress = local_.check(local, now);
   assert(progress == Progress::answered);
   check.admitted = local.admitted;
   std::size_t next = 0;
   for (std::size_t i = 0; i < check.charges.size(); ++i) {
     if (check.charges[i].limit->on_store_failure != OnStoreFailure::local) continue;
+    if (!local_leases_.empty() && local_leases_[next] != 0) check.leases[i] = local_leases_[next] | kStandInLease;
     check.decisions[i] = local_decisions_[next++];
     check.decisions[i].which = static_cast<std::uint32_t>(i);
     check.decisions[i].source = Source::fallback_local;

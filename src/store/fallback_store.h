@@ -7,9 +7,9 @@
 
 #include "metrics/metrics.h"
 #include "store/memory/memory_store.h"
+#include "store/readiness.h"
 #include "store/relay_pool.h"
 #include "store/store.h"
-#include "store/store_health.h"
 
 namespace sluice::store {
 
@@ -24,16 +24,18 @@ namespace sluice::store {
 /// One per io thread, as its primary; not thread-safe. No allocation after warm-up.
 class FallbackStore final : public Store {
  public:
-  /// `local` may be shared by threads and must outlive this; so must `metrics` and `health`, which the stores of all io
-  /// threads share.
-  FallbackStore(std::unique_ptr<Store> primary, MemoryStore& local, StoreHealth& health, metrics::Shard& metrics);
+  /// `local` may be shared by threads and must outlive this; so must `metrics` and `readiness`, which the stores of all
+  /// io threads share.
+  FallbackStore(std::unique_ptr<Store> primary, MemoryStore& local, Readiness& readiness, metrics::Shard& metrics);
   /// Checks that are pending are never completed.
   ~FallbackStore() override;
 
   [[nodiscard]] Progress check(Check& check, Time now) override;
   /// By the primary alone: nothing that is done to the local counters would be done to the shared ones. So a failure is
-  /// told, and what was charged locally while the primary failed stays so until it is refilled or over.
-  [[nodiscard]] Progress apply(Check& check, Time now) override { return primary_->apply(check, now); }
+  /// told, and what was charged locally while the primary failed stays so until it is refilled or over. But what a
+  /// lease or a reservation took while the primary failed is given back where it was taken (Verb::is_stand_in): to the
+  /// local counters, whatever the primary does now.
+  [[nodiscard]] Progress apply(Check& check, Time now) override;
   /// Cost: proportional to the checks pending.
   void cancel(Check& check) override;
   /// False until the primary could first answer. Its failure after that is no reason to send traffic elsewhere: the
@@ -50,11 +52,12 @@ class FallbackStore final : public Store {
 
   std::unique_ptr<Store> primary_;
   MemoryStore& local_;
-  StoreHealth& health_;
+  Readiness& readiness_;
   metrics::Shard& metrics_;
   RelayPool<Relay> relays_;
   std::vector<Charge> local_charges_;
   std::vector<Decision> local_decisions_;
+  std::vector<std::uint64_t> local_leases_;
 };
 
 }  // namespace sluice::store

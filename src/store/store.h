@@ -28,6 +28,8 @@ class Check {
   /// Empty, or as many as charges: what each decision would be if nothing had been taken. Filled by the Redis store
   /// alone, for its own steps.
   std::span<Decision> untaken;
+  /// Empty, or as many as charges: what had been counted in the window after a charge of a limit with a threshold.
+  std::span<std::uint64_t> counts;
   /// Of Store::apply: what is done to the key of the one charge, whose cost means nothing; or peek, of any charges.
   /// Else null.
   const Verb* verb = nullptr;

@@ -8,6 +8,10 @@
 
 namespace sluice::store {
 
+/// Marks the lease that a counter gave which stood in for a store that had failed; ids are below it.
+inline constexpr std::uint64_t kStandInLease = std::uint64_t{1} << 63U;
+[[nodiscard]] constexpr bool is_stand_in_lease(std::uint64_t lease) { return (lease & kStandInLease) != 0; }
+
 /// A verb of docs/semantics.md section 5 on one key, or a peek at many. `set_limit` is a check of cost 0 with the new
 /// numbers. A value.
 struct Verb {
@@ -29,12 +33,17 @@ struct Verb {
   [[nodiscard]] static Verb reset() { return {.kind = Kind::reset}; }
   /// Frees a lease of a concurrency limit: its id, and the cost that it weighs.
   [[nodiscard]] static Verb release(std::uint64_t lease, std::uint64_t cost) {
-    return {.kind = Kind::release, .amount = lease, .at = static_cast<std::int64_t>(cost)};
+    return {.kind = Kind::release,
+            .amount = lease & ~kStandInLease,
+            .at = static_cast<std::int64_t>(cost),
+            .is_stand_in = is_stand_in_lease(lease)};
   }
 
   Kind kind = Kind::refund;
   std::uint64_t amount = 0;  ///< tokens, 0 … kMaxTokens; release: the lease
   std::optional<std::int64_t> at = std::nullopt;
+  /// Of what was taken while the store had failed: the counters that stood in for its own.
+  bool is_stand_in = false;
 };
 
 /// Does an algorithm have such a verb? Release is of concurrency alone, which has only it, peek and reset.

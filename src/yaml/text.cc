@@ -24,7 +24,7 @@ std::optional<Problem> normalise_text(std::string_view text, std::string& out) {
   if (text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF")) {
     return Problem{{1, 1}, "the file is UTF-16; expected UTF-8"};
   }
-  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
+  text = without_byte_order_mark(text);
   out.clear();
   out.reserve(text.size());
   Position at{1, 1};

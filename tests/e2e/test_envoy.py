@@ -4,9 +4,11 @@ import subprocess
 import unittest
 
 from support import curl as curl_support
+from support.collector import Collector, attributes
 from support.curl import curl
 from support.daemon import Sluice
 from support.envoy import EXAMPLE, Envoy
+from support.program import wait_until
 
 POLICY = EXAMPLE / "policy.yaml"
 
@@ -119,6 +121,53 @@ class ServiceIsGone(unittest.TestCase):
             self.assertEqual(curl(envoy.url("/"), *key).status, 200)
             sluice.kill()
             self.assertEqual(curl(envoy.url("/"), *key).status, 500)
+
+
+class Traces(unittest.TestCase):
+    """Envoy tells whose trace a request belongs to, and Sluice's span hangs below its own."""
+
+    def test_the_decision_is_a_span_of_the_requests_trace(self):
+        collector = self.enterContext(Collector())
+        flags = ["--tracing.endpoint", collector.url, "--tracing.sample_ratio", "0", "--log.denial_keys", "plain"]
+        sluice = self.enterContext(Sluice(POLICY, *flags))
+        tracing = f"""stat_prefix: front
+                tracing:
+                  provider:
+                    name: envoy.tracers.opentelemetry
+                    typed_config:
+                      "@type": type.googleapis.com/envoy.config.trace.v3.OpenTelemetryConfig
+                      service_name: edge
+                      http_service:
+                        http_uri: {{ uri: "{collector.url}/v1/traces", cluster: collector, timeout: 1s }}
+"""
+        cluster = f"""  clusters:
+    - name: collector
+      type: STATIC
+      load_assignment:
+        cluster_name: collector
+        endpoints:
+          - lb_endpoints:
+              - endpoint: {{ address: {{ socket_address: {{ address: 127.0.0.1, port_value: {collector.port} }} }} }}
+"""
+        changes = {"stat_prefix: front\n": tracing, "  clusters:\n": cluster}
+        envoy = self.enterContext(Envoy(sluice.ports["grpc"], changes))
+        trace, caller = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+        fields = ("x-api-key: traced", f"traceparent: 00-{trace}-{caller}-01", "tracestate: rojo=1")
+        answer = curl(envoy.url("/"), *(word for field in fields for word in ("--header", field)))
+        self.assertEqual(answer.status, 200)
+        span = collector.wait_for("sluice")[0]
+        self.assertEqual(span.trace_id.hex(), trace)
+        self.assertEqual(span.trace_state, "rojo=1")
+        self.assertEqual(span.name, "envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit")
+        told = attributes(span)
+        self.assertEqual(told["sluice.domain"], "edge")
+        self.assertEqual(told["sluice.limit"], "PerKey")
+        self.assertEqual(told["sluice.verdict"], "allowed")
+        self.assertEqual(told["sluice.key"], "traced")
+        parents = wait_until(
+            lambda: [one for one in collector.spans("edge") if one.span_id == span.parent_span_id], "Envoy's own span"
+        )
+        self.assertEqual(parents[0].trace_id.hex(), trace)
 
 
 if __name__ == "__main__":

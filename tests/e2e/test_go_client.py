@@ -6,6 +6,7 @@ import subprocess
 import unittest
 from pathlib import Path
 
+from support.certificates import Certificates
 from support.daemon import Sluice
 from support.policies import RATE_LIMIT_SERVICE
 
@@ -28,6 +29,25 @@ class GoClient(unittest.TestCase):
         self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
         self.assertNotIn("--- SKIP", run.stdout)
         self.assertGreaterEqual(run.stdout.count("--- PASS"), 9, run.stdout)
+
+    @unittest.skipUnless(shutil.which("openssl"), "no openssl")
+    def test_go_redis_over_tls(self):
+        with Certificates() as certificates:
+            flags = ["--listen.resp", "127.0.0.1:0", "--resp.password", "secret", *certificates.flags("resp")]
+            with Sluice(RATE_LIMIT_SERVICE, *flags) as sluice:
+                address = f"localhost:{sluice.ports['resp']}"
+                run = subprocess.run(
+                    ["go", "test", "-count=1", "-v", "-run", "GoRedis", "./..."],
+                    cwd=FOLDER,
+                    env={**os.environ, "SLUICE_RESP": address, "SLUICE_RESP_CA": certificates.ca},
+                    capture_output=True,
+                    text=True,
+                    timeout=600,
+                    check=False,
+                )
+        self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
+        self.assertNotIn("--- SKIP", run.stdout)
+        self.assertGreaterEqual(run.stdout.count("--- PASS"), 2, run.stdout)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
 """RateLimitService as grpcio and the generated stubs of xds-protos see it."""
 
+import tempfile
 import time
 import unittest
+from pathlib import Path
 
 import grpc
 from envoy.extensions.common.ratelimit.v3.ratelimit_pb2 import RateLimitDescriptor
@@ -268,6 +270,31 @@ class Deadline(unittest.TestCase):
             arguments += ["--header", field]
         answer = curl(f"http://{sluice.grpc}{METHOD}", *arguments, data=frame)
         self.assertEqual((answer.status, answer.one("grpc-status")), (200, "4"))
+
+
+class Tokens(unittest.TestCase):
+    def test_what_changes_counters_asks_for_a_token(self):
+        tokens = Path(self.enterContext(tempfile.TemporaryDirectory())) / "tokens"
+        tokens.write_text("ops let-me-in\n", encoding="utf-8")
+        sluice = self.enterContext(Sluice(RATE_LIMIT_SERVICE, "--access.token_file", str(tokens)))
+        channel = self.enterContext(grpc.insecure_channel(sluice.grpc))
+        # sluice.v1.Limiter has domain and descriptors under the same numbers.
+        request = RateLimitRequest(domain="test", descriptors=[descriptor(("five", "token"))])
+
+        def call(method, token=None):
+            metadata = [("authorization", f"Bearer {token}")] if token else []
+            stub = channel.unary_unary(f"/sluice.v1.Limiter/{method}")
+            return stub(request.SerializeToString(), timeout=30, metadata=metadata)
+
+        self.assertEqual(RateLimitServiceStub(channel).ShouldRateLimit(request, timeout=30).overall_code, OK)
+        call("Check")
+        for token in (None, "let-me-out"):
+            with self.assertRaises(grpc.RpcError) as caught:
+                call("Reset", token)
+            self.assertEqual(caught.exception.code(), grpc.StatusCode.UNAUTHENTICATED)
+        self.assertIn(b"done", call("Reset", "let-me-in"))
+        answer = RateLimitServiceStub(channel).ShouldRateLimit(request, timeout=30)
+        self.assertEqual(answer.statuses[0].limit_remaining, 4)
 
 
 class Health(Service):

@@ -2,7 +2,9 @@
 
 import shutil
 import subprocess
+import tempfile
 import unittest
+from pathlib import Path
 
 import redis
 
@@ -51,14 +53,47 @@ class Clients(unittest.TestCase):
             pipeline.execute_command("CL.THROTTLE", "piped", 9, 1, DAY)
         self.assertEqual(sum(reply[0] == 0 for reply in pipeline.execute()), 10)
 
+    def test_a_transaction_of_redis_py(self):
+        for protocol in (2, 3):
+            transaction = self.client(protocol=protocol).pipeline(transaction=True)
+            for _ in range(1000):
+                transaction.execute_command("CL.THROTTLE", f"kept{protocol}", 9, 1, DAY)
+            self.assertEqual(sum(reply[0] == 0 for reply in transaction.execute()), 10)
+            transaction.execute_command("CL.THROTTLE", f"not-kept{protocol}", 9, 1, DAY)
+            transaction.execute_command("EVAL", "return 1", 0)
+            with self.assertRaisesRegex(redis.ResponseError, "there are no scripts here"):
+                transaction.execute()
+            # Nothing was charged.
+            self.assertEqual(self.client().execute_command("PEEK", f"not-kept{protocol}", 9, 1, DAY)[2], 10)
+
+    def test_another_database(self):
+        with self.assertRaisesRegex(redis.ResponseError, "there is only database 0"):
+            self.client(db=1).ping()
+
     def test_a_wrong_password(self):
         with self.assertRaises(redis.AuthenticationError):
             redis.Redis(port=self.port, password="wrong").ping()
+
+    def test_a_token_is_asked_for_what_changes_counters(self):
+        tokens = Path(self.enterContext(tempfile.TemporaryDirectory())) / "tokens"
+        tokens.write_text("ops let-me-in\n", encoding="utf-8")
+        flags = ["--listen.resp", "127.0.0.1:0", "--access.token_file", str(tokens)]
+        port = self.enterContext(Sluice(POLICY, *flags)).ports["resp"]
+        stranger = self.enterContext(redis.Redis(port=port, decode_responses=True))
+        self.assertEqual(stranger.execute_command("CL.THROTTLE", "k", 15, 30, 60)[0], 0)
+        with self.assertRaisesRegex(redis.AuthenticationError, "this command changes counters"):
+            stranger.execute_command("SLUICE", "RESET", "shop", "user", "1")
+        for login in ({"password": "let-me-in"}, {"username": "ops", "password": "let-me-in"}):
+            operator = self.enterContext(redis.Redis(port=port, decode_responses=True, **login))
+            self.assertEqual(operator.execute_command("SLUICE", "RESET", "shop", "user", "1"), 1)
 
     def test_redis_cli(self):
         self.assertEqual(self.cli("CL.THROTTLE", "cli", "3", "10", "60", "4"), ["0", "4", "0", "-1", "24"])
         self.assertEqual(self.cli("-3", "PEEK", "cli2", "3", "10", "60"), ["0", "4", "4", "-1", "0"])
         self.assertEqual(self.cli("RESET", "cli"), ["OK"])
+        self.assertIn("redis_version:7.0.0", self.cli("INFO", "server"))
+        self.assertNotIn("connected_slaves:0", self.cli("INFO", "server"))
+        self.assertIn("TOKENS", self.cli("COMMAND", "DOCS", "gcra"))
 
     @unittest.skipUnless(shutil.which("redis-benchmark"), "no redis-benchmark")
     def test_redis_benchmark(self):

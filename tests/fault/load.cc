@@ -1,5 +1,6 @@
 #include "tests/fault/load.h"
 
+#include <algorithm>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <stdexcept>
@@ -122,7 +123,7 @@ Load::Load(const Options& options) : options_(options), nodes_(store::redis::mak
     if (options.cache_denials) {
       primary = std::make_unique<store::DenialCache>(std::move(primary), 1s, epochs_, shard);
     }
-    thread.store = std::make_unique<store::FallbackStore>(std::move(primary), memory_, health_, shard);
+    thread.store = std::make_unique<store::FallbackStore>(std::move(primary), memory_, readiness_, shard);
     for (std::size_t n = 0; n < options.callers; ++n) {
       thread.callers.push_back(std::make_unique<Caller>(*this, thread, n));
     }
@@ -187,6 +188,11 @@ bool Load::miss(std::uint64_t answers) const {
   const auto missed = [this] { return sum(&Count::local) + sum(&Count::failed); };
   const std::uint64_t goal = missed() + answers;
   return wait_until([&] { return missed() >= goal; });
+}
+
+bool Load::recover() const {
+  return wait_until(
+      [&] { return std::ranges::none_of(nodes_->servers(), [](const auto& server) { return server.is_failing; }); });
 }
 
 std::uint64_t Load::sum(std::atomic<std::uint64_t> Count::* member) const {

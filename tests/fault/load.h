@@ -18,8 +18,8 @@
 #include "store/denial_table.h"
 #include "store/fallback_store.h"
 #include "store/memory/memory_store.h"
+#include "store/readiness.h"
 #include "store/redis/redis_store.h"
-#include "store/store_health.h"
 
 namespace sluice::testing {
 
@@ -60,6 +60,8 @@ class Load {
   [[nodiscard]] bool hear(std::uint64_t answers) const;
   /// Until so many more questions were answered by on_store_failure; false: not within ten seconds.
   [[nodiscard]] bool miss(std::uint64_t answers) const;
+  /// Until the log has told that every server answers again; false: not within ten seconds.
+  [[nodiscard]] bool recover() const;
 
   /// What was admitted against what may have been, by what the callers saw. Precondition: stopped.
   [[nodiscard]] sluice::load::CheckReport check(const sluice::load::Allowance& allowance = {}) const;
@@ -79,7 +81,7 @@ class Load {
   const Options options_;
   store::CountedLimit limit_;
   store::MemoryStore memory_{10'000};
-  store::StoreHealth health_;
+  store::Readiness readiness_;
   store::DenialEpochs epochs_;
   metrics::Registry registry_;
   std::shared_ptr<store::redis::Nodes> nodes_;

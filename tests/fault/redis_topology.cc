@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <sstream>
 #include <utility>
 
 #include "base/log.h"
@@ -20,6 +21,22 @@ double seconds_since(std::chrono::steady_clock::time_point begin) {
 }
 
 bool is_long() { return std::getenv("SLUICE_FAULT_ROUNDS") != nullptr; }
+
+std::size_t times(const std::string& text, const std::string& words) {
+  std::size_t found = 0;
+  for (std::size_t at = text.find(words); at != std::string::npos; at = text.find(words, at + 1)) ++found;
+  return found;
+}
+
+std::size_t failures_told(const std::string& log) {
+  std::istringstream lines(log);
+  std::size_t found = 0;
+  for (std::string line; std::getline(lines, line);) {
+    const bool is_time_out = line.find(to_text(store::Failure::timeout)) != std::string::npos;
+    if (line.find("store: failing") != std::string::npos && !is_time_out) ++found;
+  }
+  return found;
+}
 
 void forget_calls(RedisServer& server) { server.command({"CONFIG", "RESETSTAT"}); }
 
@@ -51,6 +68,23 @@ void expect_untouched_replicas(ClusterSet& cluster) {
 }
 
 void RedisTopology::SetUpTestSuite() { log::configure(log::Level::error, log::Format::text); }
+
+// Of a test that has failed on its way.
+void RedisTopology::TearDown() {
+  if (keeps_log_) std::printf("%s", take_log().c_str());
+}
+
+void RedisTopology::keep_log() {
+  keeps_log_ = true;
+  log::configure(log::Level::info, log::Format::text);
+  ::testing::internal::CaptureStderr();
+}
+
+std::string RedisTopology::take_log() {
+  keeps_log_ = false;
+  log::configure(log::Level::error, log::Format::text);
+  return ::testing::internal::GetCapturedStderr();
+}
 
 SetOptions RedisTopology::servers(std::string_view title) {
   if (!is_secure_ && std::getenv("SLUICE_REDIS_TLS") == nullptr) return {};

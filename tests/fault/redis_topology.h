@@ -27,6 +27,11 @@ void forget_calls(RedisServer& server);
 /// Waits until it is a replica, and forgets.
 void await_replica(RedisServer& server);
 
+/// How often words are in a text.
+[[nodiscard]] std::size_t times(const std::string& text, const std::string& words);
+/// How often a log says that checks begin to fail, but for time-outs, which a busy machine has at any time.
+[[nodiscard]] std::size_t failures_told(const std::string& log);
+
 /// SLUICE_FAULT_ROUNDS: the long form of what has one, by hand.
 [[nodiscard]] bool is_long();
 
@@ -35,6 +40,7 @@ void await_replica(RedisServer& server);
 class RedisTopology : public ::testing::Test {
  protected:
   static void SetUpTestSuite();
+  void TearDown() override;
 
   /// From here on servers and callers have TLS and the least rights.
   void secure() { is_secure_ = true; }
@@ -49,12 +55,16 @@ class RedisTopology : public ::testing::Test {
   /// What a switch has made the servers forget may be had once more: told, and at most a burst a key.
   void expect_bound(std::uint64_t switches);
   [[nodiscard]] Load& load() { return *load_; }
+  /// From here on what is logged is kept, until take_log().
+  void keep_log();
+  [[nodiscard]] std::string take_log();
 
   std::chrono::milliseconds timeout_{100};
   Limit bucket_{.algorithm = Algorithm::token_bucket, .rate = 50, .period = std::chrono::seconds(1), .burst = 20};
 
  private:
   bool is_secure_ = false;
+  bool keeps_log_ = false;
   std::unique_ptr<SecuredRedis> secured_;
   std::unique_ptr<Load> load_;
 };

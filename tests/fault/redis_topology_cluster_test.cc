@@ -31,6 +31,7 @@ class RedisCluster : public RedisTopology {
 
   void reshard_fail_over_and_kill(std::uint16_t slots) {
     ClusterSet cluster(servers(kClusterNodes));
+    keep_log();
     open(cluster.url(), 60);
     expect_untouched_replicas(cluster);
     for (std::size_t i = 0; i < 3; ++i) EXPECT_GT(cluster.server(i).calls("evalsha"), 0U);
@@ -69,6 +70,13 @@ class RedisCluster : public RedisTopology {
     EXPECT_GE(unharmed, 20U);
     expect_untouched_replicas(cluster);
     expect_bound(2);
+    // The log says which node was out, and that others have its keys, and does not say so again and again.
+    const std::string log = take_log();
+    const std::string killed_one = " server=127.0.0.1:" + std::to_string(cluster.server(0).port());
+    EXPECT_GE(times(log, "store: failing, limits answer by on_store_failure" + killed_one), 1U) << log;
+    EXPECT_LE(failures_told(log), 2U) << log;
+    EXPECT_GE(times(log, "redis: not available" + killed_one), 1U) << log;
+    EXPECT_EQ(times(log, "store: others serve its keys now" + killed_one), 1U) << log;
   }
 };
 

@@ -15,10 +15,23 @@ using Clock = std::chrono::steady_clock;
 
 class RedisSentinel : public RedisTopology {
  protected:
+  static std::string name_of(const RedisServer& server) { return "127.0.0.1:" + std::to_string(server.port()); }
+  // The log of a switch names both masters, once, however many threads notice it.
+  static void expect_both_masters(const std::string& log, const RedisServer& before, const RedisServer& after) {
+    EXPECT_EQ(times(log, "redis: found the master master=mymaster server=" + name_of(before) + "\n"), 1U) << log;
+    EXPECT_EQ(times(log, "redis: the master has changed master=mymaster server=" + name_of(after) +
+                             " before=" + name_of(before) + "\n"),
+              1U)
+        << log;
+    EXPECT_EQ(times(log, "redis: found") + times(log, "redis: the master has changed"), 2U) << log;
+  }
+
   void fail_over_gracefully() {
     SentinelSet set(servers(kBehindSentinel));
+    keep_log();
     open(set.url());
     RedisServer& old_master = set.master();
+    RedisServer& new_master = set.replica();
     set.fail_over();
     const auto switched = Clock::now();
     ASSERT_TRUE(load().hear(200));
@@ -29,13 +42,16 @@ class RedisSentinel : public RedisTopology {
     expect_untouched_replicas(set);
     // What is forgotten, and what both masters admit while not all callers have switched: less than a burst each.
     expect_bound(2);
+    expect_both_masters(take_log(), old_master, new_master);
   }
 };
 
 TEST_F(RedisSentinel, MasterIsKilled) {
   SentinelSet set(servers(kBehindSentinel));
+  keep_log();
   open(set.url());
   RedisServer& old_master = set.master();
+  RedisServer& new_master = set.replica();
   expect_untouched_replicas(set);
   const auto killed = Clock::now();
   old_master.kill();
@@ -48,12 +64,19 @@ TEST_F(RedisSentinel, MasterIsKilled) {
   EXPECT_LT(seconds_since(switched), 1.0);
   ASSERT_TRUE(load().hear(1'000));
   // It comes back as a master, until it is told that it is none any more.
+  set.await_agreement_against(old_master);
+  set.be_patient();
   old_master.start();
   ASSERT_TRUE(load().hear(500));
   ASSERT_TRUE(wait_for([&] { return old_master.info("replication", "role") == "slave"; }));
   ASSERT_TRUE(load().hear(500));
   expect_untouched_replicas(set);
   expect_bound(1);
+  const std::string log = take_log();
+  expect_both_masters(log, old_master, new_master);
+  EXPECT_GE(times(log, "store: failing"), 1U) << log;
+  EXPECT_LE(failures_told(log), 1U) << log;
+  EXPECT_GE(times(log, "store: answers again"), 1U) << log;
 }
 
 TEST_F(RedisSentinel, GracefulFailover) { fail_over_gracefully(); }

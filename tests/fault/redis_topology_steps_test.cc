@@ -29,12 +29,12 @@ class RedisClusterSteps : public ::testing::Test {
 
   void SetUp() override { open({}); }
   void TearDown() override { expect_untouched_replicas(*cluster_); }
-  void open(const store::redis::RedisOptions& more) {
+  void open(const store::redis::RedisOptions& more, std::chrono::milliseconds timeout = 2s) {
     for (std::size_t i = 0; i < 3; ++i) cluster_->server(i).command({"FLUSHALL"});
     store_.reset();
     store::redis::RedisOptions options = more;
     options.url = cluster_->url();
-    options.timeout = 2s;
+    options.timeout = timeout;
     auto made = store::redis::RedisStore::create(io_, options, metrics_);
     ASSERT_TRUE(made);
     store_ = *std::move(made);
@@ -172,6 +172,43 @@ TEST_F(RedisClusterSteps, GroupsShareCalls) {
       run_until(io_, [&] { return std::ranges::all_of(checks, [](const auto& check) { return check->done; }); }));
   for (const auto& check : checks) EXPECT_EQ(check->failure, store::Failure::none);
   EXPECT_LE(metrics_.value(metrics::Counter::store_calls) - before, 24U);
+}
+
+// What is given back only after its window has ended was of that window: the next one is whole, neither more nor less.
+TEST_F(RedisClusterSteps, public_report_63_over_slots) {
+  const store::CountedLimit brief{
+      .numbers = {.algorithm = Algorithm::fixed_window, .rate = 3, .period = 300ms, .align = Align::first_hit},
+      .identity = "d/brief;fw",
+      .id = 6};
+  const auto name_at = [&](std::size_t master) {
+    std::string name = "name";
+    while (cluster_->owner_of(name) != master) name += 'x';
+    return name;
+  };
+  const std::string user = name_at(0);
+  const std::string team = name_at(1);
+  open({}, 900ms);
+  HeldCheck both({{.limit = &brief, .key = user}, {.limit = &bucket_, .key = team}});
+  ask(io_, *store_, both);
+  EXPECT_EQ(both.failure, store::Failure::none);
+  const std::uint64_t given_back = metrics_.value(metrics::Counter::store_give_backs);
+  (void)run_until(io_, [begin = Clock::now()] { return Clock::now() - begin > 310ms; });
+
+  cluster_->server(1).command({"CLIENT", "PAUSE", "1500"});
+  ask(io_, *store_, both);
+  EXPECT_EQ(both.failure, store::Failure::timeout);
+  settle(given_back + 1);
+  std::vector<std::unique_ptr<HeldCheck>> checks;
+  for (int i = 0; i < 4; ++i) {
+    checks.push_back(std::make_unique<HeldCheck>(std::vector<store::Charge>{{.limit = &brief, .key = user}}));
+    start(*store_, *checks.back());
+  }
+  ASSERT_TRUE(
+      run_until(io_, [&] { return std::ranges::all_of(checks, [](const auto& check) { return check->done; }); }));
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(checks[i]->admitted, i < 3) << i;
+  const long long left = cluster_->server(0).integer({"PTTL", "sluice:{" + user + "}d/brief;fw"});
+  EXPECT_NE(left, -1);  // gone by now, or with an end
+  EXPECT_LE(left, 300);
 }
 
 // A slot half moved: ASK for what has gone, TRYAGAIN for what is torn apart, and then MOVED.

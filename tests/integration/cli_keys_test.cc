@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sluice/limiter.h"
+#include "store/redis/advice.h"
 #include "tests/integration/redis_server.h"
 #include "tests/integration/support/daemon.h"
 #include "tests/integration/support/documented_acl.h"
@@ -244,6 +245,33 @@ TEST_F(CliKeys, ResetOfManyKeysRemovesThemAll) {
   const Outcome told = run({"reset", "--pattern", "sluice:*", "--most", "30000", "--yes"});
   EXPECT_THAT(told.output, ::testing::EndsWith("20000 of 20000 keys removed\n"));
   EXPECT_EQ(server_->integer({"DBSIZE"}), 0);
+}
+
+// What serve refuses, keys refuses, with the same words; and what the URL says is what is asked.
+TEST_F(CliKeys, ServersThatAreOfAnotherKind) {
+  const RedisServer replica({"--replicaof", "127.0.0.1 " + std::to_string(server_->port())});
+  const RedisServer node({"--cluster-enabled", "yes"});
+  const RedisServer sentinel({"--sentinel"},
+                             "sentinel monitor mymaster 127.0.0.1 " + std::to_string(server_->port()) + " 1\n");
+  const auto host = [](const RedisServer& server) { return "127.0.0.1:" + std::to_string(server.port()); };
+  const auto expect = [](const std::string& url, std::string_view words) {
+    for (const std::vector<std::string>& action :
+         {std::vector<std::string>{"inspect", "--pattern", "sluice:*"}, {"reset", "--key", "sluice:{1}x"}}) {
+      std::vector<std::string> command{test::sluice_binary(), "keys"};
+      command.insert(command.end(), action.begin(), action.end());
+      command.insert(command.end(), {"--store.redis.url", url});
+      test::Process process(command);
+      EXPECT_EQ(process.wait(), 1) << url;
+      EXPECT_THAT(process.output(), HasSubstr(std::string(words))) << url;
+    }
+  };
+  expect(replica.url(), store::redis::kNotMaster);
+  expect(node.url(), store::redis::kIsClusterNode);
+  expect(sentinel.url(), store::redis::kIsSentinel);
+  expect("redis+cluster://" + host(*server_), store::redis::kIsNoCluster);
+  expect("redis+cluster://" + host(sentinel), store::redis::kKnowsNoCluster);
+  expect("redis-sentinel://" + host(*server_) + "/mymaster", store::redis::kIsNoSentinel);
+  expect(server_->url() + "/99", store::redis::kNoDatabase);
 }
 
 TEST_F(CliKeys, AUserWithAPassword) {

@@ -189,6 +189,35 @@ TEST_F(DaemonOnRedis, StartsWithoutRedisAndIsReadyWhenItComes) {
   EXPECT_TRUE(answers_from_redis(daemon));
 }
 
+// A user who may use other keys alone: operators are told why there is no store, and clients that there is none.
+TEST_F(DaemonOnRedis, HealthTellsOperatorsWhatTheServerSays) {
+  redis_.command({"ACL", "SETUSER", "limiter", "on", ">pw", "~other:*", "+@all"});
+  std::vector<std::string> flags = on(redis_);
+  flags.insert(flags.end(), {"--store.redis.username", "limiter", "--store.redis.password", "pw"});
+  Daemon daemon(policy_, flags);
+  ASSERT_TRUE(daemon.ready());
+  ASSERT_TRUE(daemon.process().has_printed("redis: not available"));
+  const HttpAnswer told = HttpClient(daemon.admin()).get("/healthcheck");
+  EXPECT_EQ(told.status, 503);
+  EXPECT_THAT(told.body, testing::AllOf(HasSubstr("the store has not been reached yet\n"), HasSubstr("NOPERM"),
+                                        HasSubstr("store.redis.prefix")));
+  EXPECT_EQ(HttpClient(daemon.http()).get("/healthcheck").body, "the store has not been reached yet\n");
+  redis_.command({"ACL", "SETUSER", "limiter", "~sluice:*"});
+  EXPECT_TRUE(becomes_ready(daemon));
+  EXPECT_TRUE(answers_from_redis(daemon));
+  redis_.command({"ACL", "SETUSER", "limiter", "-set"});
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  std::string body;
+  for (int user = 0; body.find("limits are answered by on_store_failure") == std::string::npos; ++user) {
+    ASSERT_LT(std::chrono::steady_clock::now(), deadline) << body;
+    (void)HttpClient(daemon.http()).post("/v1/check", request_of("user", std::to_string(user)));
+    const HttpAnswer now = HttpClient(daemon.admin()).get("/healthcheck");
+    EXPECT_EQ(now.status, 200);
+    body = now.body;
+  }
+  EXPECT_THAT(body, testing::AllOf(testing::StartsWith("OK\n"), HasSubstr("script"), HasSubstr("store.redis.prefix")));
+}
+
 TEST_F(DaemonOnRedis, StopsInGoodOrderWhetherRedisAnswersOrNot) {
   for (const bool answering : {true, false}) {
     Daemon daemon(policy_, on(redis_));

@@ -145,6 +145,31 @@ TEST(DaemonResp, ThePasswordMayLieInAFile) {
   EXPECT_THAT(missing.output, HasSubstr("resp.password_file: "));
 }
 
+// One file of tokens for all ports.
+TEST(DaemonResp, WhatChangesCountersAsksForAToken) {
+  const TempFolder folder;
+  Daemon daemon(kArticle,
+                {"--listen.resp", "127.0.0.1:0", "--access.token_file", folder.write("tokens", "ops let-me-in\n")});
+  ASSERT_TRUE(daemon.ready()) << daemon.process().output();
+  RespClient client(resp_address(daemon));
+  EXPECT_EQ(client.integers({"CL.THROTTLE", "k", "4", "1", "86400", "3"})[2], 2);
+  EXPECT_THAT(client.text({"CL.THROTTLE", "k", "4", "1", "86400", "-2"}), HasSubstr("NOAUTH this command changes"));
+  EXPECT_THAT(client.text({"SLUICE", "BAN", "shop", "1000", "user", "42"}), HasSubstr("NOAUTH this command changes"));
+  EXPECT_THAT(client.text({"AUTH", "let-me-out"}), HasSubstr("WRONGPASS"));
+  EXPECT_EQ(client.text({"AUTH", "ops", "let-me-in"}), "OK");
+  EXPECT_EQ(client.integers({"CL.THROTTLE", "k", "4", "1", "86400", "-2"})[2], 4);
+  EXPECT_EQ(client.text({"RESET", "k"}), "OK");
+
+  HttpClient http(daemon.http());
+  const std::string reset = R"({"domain":"shop","descriptors":[{"user":"42"}]})";
+  EXPECT_EQ(http.post("/v1/check", reset).status, 200);
+  EXPECT_EQ(http.post("/v1/reset", reset).status, 401);
+  http.send("POST /v1/reset HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer let-me-in\r\nContent-Length: " +
+            std::to_string(reset.size()) + "\r\n\r\n" + reset);
+  EXPECT_EQ(http.receive().status, 200);
+  EXPECT_EQ(HttpClient(daemon.admin()).get("/metrics").status, 401);
+}
+
 TEST(DaemonResp, StopAnswersWhatHasCome) {
   Daemon daemon(kArticle, kOnResp);
   ASSERT_TRUE(daemon.ready());
@@ -236,6 +261,44 @@ TEST(DaemonResp, AKeyOfAnotherTypeIsNotABucket) {
   EXPECT_EQ(client.integers(throttle)[0], 0);  // by the local bucket
   EXPECT_EQ(redis.integer({"LLEN", key}), 1);
   EXPECT_EQ(client.text({"PING"}), "PONG");
+}
+
+// Rows of the collection of reports, over the wire and with a real Redis behind.
+TEST(DaemonResp, public_report_1_state_below_a_millisecond_a_token_is_kept) {
+  RedisServer redis;
+  Daemon daemon(kArticle, on(redis));
+  RespClient client(resp_address(daemon));
+  for (long long left = 1000; left > 997; --left) {
+    const std::vector<long long> reply = client.integers({"CL.THROTTLE", "u", "1000", "1000", "60"});
+    EXPECT_EQ(reply[0], 0);
+    EXPECT_EQ(reply[1], 1001);
+    EXPECT_GE(reply[2], left);  // more when the machine is slow
+  }
+}
+
+TEST(DaemonResp, public_report_3_zero_rates_leave_the_server_up) {
+  Daemon daemon(kArticle, {"--listen.resp", "127.0.0.1:0"});
+  RespClient client(resp_address(daemon));
+  EXPECT_THAT(client.text({"CL.THROTTLE", "k", "0", "0", "60", "1"}), HasSubstr("count must be"));
+  EXPECT_THAT(client.text({"CL.THROTTLE", "k", "0", "5", "0", "1"}), HasSubstr("period must be"));
+  EXPECT_EQ(client.text({"PING"}), "PONG");
+}
+
+TEST(DaemonResp, public_report_7_a_foreign_value_stays_as_it_is) {
+  RedisServer redis;
+  Daemon daemon(kArticle, on(redis));
+  RespClient client(resp_address(daemon));
+  const std::vector<std::string> throttle{"CL.THROTTLE", "k", "5", "1", "86400"};
+  ASSERT_EQ(client.integers(throttle)[0], 0);
+  const sluice::store::redis::Reply keys = redis.command({"KEYS", "*"});
+  ASSERT_EQ(keys->elements, 1U);
+  const std::string key(keys->element[0]->str, keys->element[0]->len);
+  for (const std::string foreign : {"hello", ""}) {
+    redis.command({"SET", key, foreign});
+    EXPECT_EQ(client.integers(throttle)[0], 0);  // by the local bucket
+    EXPECT_EQ(sluice::store::redis::text_of(*redis.command({"GET", key})), foreign);
+    EXPECT_EQ(client.text({"PING"}), "PONG");
+  }
 }
 
 }  // namespace

@@ -142,7 +142,7 @@ TEST(Daemon, ASecondSignalEndsItAtOnce) {
 TEST(Daemon, HangUpLoadsThePolicyAgainAndKeepsTheState) {
   const TempFolder folder;
   const std::string policy = folder.write("p.yaml", policy_of(2));
-  Daemon daemon(policy);
+  Daemon daemon(policy, {"--policy_watch", "false"});
   ASSERT_TRUE(daemon.ready());
   HttpClient client(daemon.http());
   EXPECT_EQ(client.post("/v1/check", kUser42).status, 200);
@@ -264,38 +264,38 @@ TEST_P(Refused, IsOneClearLineAndExitCodeOne) {
 
 INSTANTIATE_TEST_SUITE_P(
     DaemonStart, Refused,
-    testing::Values(Refusal{"UnknownFlag",
-                            {"serve", "--policy", kArticle, "--listn.http", "127.0.0.1:0"},
-                            "sluice serve: unknown flag --listn.http; did you mean --listen.http?"},
-                    Refusal{"UnknownCommand", {"sevre"}, "sluice: unknown command 'sevre'; did you mean 'serve'?"},
-                    Refusal{"NoPolicy", {"serve"}, "sluice: no policy: name a file or directory with --policy"},
-                    Refusal{"MissingPolicy",
-                            {"serve", "--policy", "/nonexistent/p.yaml"},
-                            "sluice: /nonexistent/p.yaml: error: no such file or directory"},
-                    Refusal{"MissingConfig",
-                            {"serve", "--config", "/nonexistent.yaml"},
-                            "sluice: /nonexistent.yaml: cannot read the server file: No such file or directory"},
-                    Refusal{"ConfigIsADirectory",
-                            {"serve", "--config", "/"},
-                            "sluice: /: cannot read the server file: Is a directory"},
-                    Refusal{"BadAddress",
-                            {"serve", "--policy", kArticle, "--listen.http", "8080"},
-                            "sluice: --listen.http: expected HOST:PORT, [IPV6]:PORT, :PORT or off, found '8080'"},
-                    Refusal{"ForeignAddress",
-                            {"serve", "--policy", kArticle, "--listen.http", "192.0.2.1:0", "--listen.grpc", "off",
-                             "--listen.admin", "off"},
-                            "sluice: cannot listen on 192.0.2.1:0 (listen.http): Cannot assign requested address"},
-                    Refusal{"NothingToServe",
-                            {"serve", "--policy", kArticle, "--listen.http", "off", "--listen.grpc", "off",
-                             "--listen.admin", "off"},
-                            "sluice: every listener is off: nothing to serve"},
-                    Refusal{"FlagTwice",
-                            {"serve", "--threads", "1", "--threads", "2"},
-                            "sluice serve: --threads is given more than once"},
-                    Refusal{"FlagWithoutValue", {"serve", "--threads"}, "sluice serve: --threads needs a value"},
-                    Refusal{"BadRedisUrl",
-                            {"serve", "--policy", kArticle, "--store.redis.url", "redis://:secret@h:99999"},
-                            "sluice: store.redis: Redis URL: the port must be 1 … 65535"}),
+    testing::Values(
+        Refusal{"UnknownFlag",
+                {"serve", "--policy", kArticle, "--listn.http", "127.0.0.1:0"},
+                "sluice serve: unknown flag --listn.http; did you mean --listen.http?"},
+        Refusal{"UnknownCommand", {"sevre"}, "sluice: unknown command 'sevre'; did you mean 'serve'?"},
+        Refusal{"NoPolicy", {"serve"}, "sluice: no policy: name a file or directory with --policy"},
+        Refusal{"MissingPolicy",
+                {"serve", "--policy", "/nonexistent/p.yaml"},
+                "sluice: /nonexistent/p.yaml: error: no such file or directory"},
+        Refusal{"MissingConfig",
+                {"serve", "--config", "/nonexistent.yaml"},
+                "sluice: /nonexistent.yaml: cannot read the server file: No such file or directory"},
+        Refusal{
+            "ConfigIsADirectory", {"serve", "--config", "/"}, "sluice: /: cannot read the server file: Is a directory"},
+        Refusal{"BadAddress",
+                {"serve", "--policy", kArticle, "--listen.http", "8080"},
+                "sluice: --listen.http: expected HOST:PORT, [IPV6]:PORT, :PORT, unix:PATH or off, found '8080'"},
+        Refusal{"ForeignAddress",
+                {"serve", "--policy", kArticle, "--listen.http", "192.0.2.1:0", "--listen.grpc", "off",
+                 "--listen.admin", "off"},
+                "sluice: cannot listen on 192.0.2.1:0 (listen.http): Cannot assign requested address"},
+        Refusal{
+            "NothingToServe",
+            {"serve", "--policy", kArticle, "--listen.http", "off", "--listen.grpc", "off", "--listen.admin", "off"},
+            "sluice: every listener is off: nothing to serve"},
+        Refusal{"FlagTwice",
+                {"serve", "--threads", "1", "--threads", "2"},
+                "sluice serve: --threads is given more than once"},
+        Refusal{"FlagWithoutValue", {"serve", "--threads"}, "sluice serve: --threads needs a value"},
+        Refusal{"BadRedisUrl",
+                {"serve", "--policy", kArticle, "--store.redis.url", "redis://:secret@h:99999"},
+                "sluice: store.redis: Redis URL: the port must be 1 … 65535"}),
     [](const testing::TestParamInfo<Refusal>& row) { return row.param.name; });
 
 TEST(DaemonStart, ABadPolicyIsToldLineByLine) {

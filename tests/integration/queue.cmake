@@ -3,6 +3,7 @@
 set(SLUICE_KAFKA_LIBS "${PROJECT_SOURCE_DIR}/build/kafka-jars" CACHE PATH
     "Folder with the jars of a Kafka broker; without them tests that need one are skipped")
 pkg_check_modules(rdkafka REQUIRED IMPORTED_TARGET rdkafka)
+pkg_check_modules(CPP_HTTPLIB REQUIRED IMPORTED_TARGET cpp-httplib)
 pkg_check_modules(rabbitmq REQUIRED IMPORTED_TARGET librabbitmq)
 
 add_library(sluice_test_brokers STATIC brokers/kafka_server.cc brokers/rabbit_server.cc)
@@ -11,7 +12,10 @@ target_compile_definitions(sluice_test_brokers PRIVATE SLUICE_KAFKA_LIBS="${SLUI
 target_link_libraries(sluice_test_brokers PUBLIC sluice_test_servers
                                           PRIVATE PkgConfig::rdkafka PkgConfig::rabbitmq $<BUILD_INTERFACE:sluice_flags>)
 
-sluice_test(queue_test SOURCES queue_test.cc redis_tickets_test.cc LIBS sluice_test_brokers sluice_test_support redis_test_support sluice::brokers
+sluice_test(queue_test SOURCES queue_test.cc queue_deliver_test.cc queue_library_test.cc queue_rates_test.cc queue_secured_test.cc
+            redis_tickets_test.cc
+            LIBS sluice_test_brokers sluice_test_support redis_test_support sluice::queue_library Boost::headers OpenSSL::SSL PkgConfig::CPP_HTTPLIB
+           
             LABEL integration TIMEOUT 600)
 
 # Once for all build folders.

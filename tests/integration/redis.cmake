@@ -6,15 +6,14 @@ add_library(sluice_clock_ahead MODULE support/clock_ahead.cc)
 target_compile_options(sluice_clock_ahead PRIVATE -fno-sanitize=all)
 target_link_options(sluice_clock_ahead PRIVATE -fno-sanitize=all)
 
-find_package(OpenSSL 3.0 REQUIRED)
 add_library(redis_test_support STATIC redis_engine.cc redis_secured.cc redis_server.cc redis_sets.cc store_engine.cc
-                                      support/certificates.cc support/documented_acl.cc)
+                                      support/documented_acl.cc)
 target_include_directories(redis_test_support PUBLIC ${PROJECT_SOURCE_DIR})
 target_compile_definitions(redis_test_support PRIVATE SLUICE_CLOCK_AHEAD="$<TARGET_FILE:sluice_clock_ahead>"
                                                       SLUICE_MANUAL="${PROJECT_SOURCE_DIR}/docs/operations.md")
 add_dependencies(redis_test_support sluice_clock_ahead)
 target_link_libraries(redis_test_support PUBLIC sluice::redis_store sluice_model sluice_test_servers
-                                         PRIVATE OpenSSL::Crypto $<BUILD_INTERFACE:sluice_flags>)
+                                         PRIVATE $<BUILD_INTERFACE:sluice_flags>)
 
 # The script in both styles, the reference model and the script's C++ twin give the same answers.
 add_executable(redis_model_replay redis_model_main.cc)
@@ -40,4 +39,4 @@ sluice_test(redis_failure_test SOURCES redis_connection_test.cc redis_failure_te
 sluice_test(redis_multi_test SOURCES redis_multi_test.cc LIBS redis_test_support LABEL integration)
 sluice_test(redis_batch_test SOURCES redis_batch_test.cc LIBS redis_test_support sluice::memory_store LABEL integration)
 sluice_test(redis_algorithms_test SOURCES redis_algorithms_test.cc LIBS redis_test_support sluice::memory_store LABEL integration)
-sluice_test(redis_secured_test SOURCES redis_secured_test.cc LIBS redis_test_support LABEL integration)
+sluice_test(redis_secured_test SOURCES redis_reasons_test.cc redis_secured_test.cc LIBS redis_test_support LABEL integration)

@@ -516,23 +516,36 @@ TEST_F(RedisAlgorithmsTest, public_report_34) {
 
 // -- literal --------------------------------------------------------------------------------------------------------
 
-TEST_F(RedisAlgorithmsTest, TheLiteralStyleHasABoundOfKeys) {
+// A call has so many keys at most; a request with more takes several, and is all or nothing all the same.
+TEST_F(RedisAlgorithmsTest, ARequestOfMoreKeysThanTheLiteralStyleHas) {
   const auto store = make_store(nullptr, ScriptStyle::literal);
   std::deque<CountedLimit> limits;
   std::vector<Charge> charges;
-  for (std::size_t i = 0; i <= kMostLiteralKeys; ++i) {
-    limits.push_back(named("shop/" + std::to_string(i), kLog));
+  constexpr std::size_t count = 2 * kMostLiteralKeys + 1;
+  Limit numbers = kLog;
+  numbers.period = 1h;
+  for (std::size_t i = 0; i < count; ++i) {
+    limits.push_back(named("shop/" + std::to_string(i), numbers));
     charges.push_back({.limit = &limits.back(), .key = "k"});
   }
-  HeldCheck too_many(charges);
-  testing::ask(io_, *store, too_many);
-  EXPECT_EQ(too_many.failure, Failure::unsupported);
-  charges.pop_back();
-  HeldCheck most(charges);
-  testing::ask(io_, *store, most);
-  EXPECT_EQ(most.failure, Failure::none);
-  EXPECT_TRUE(most.admitted);
-  EXPECT_EQ(server_->integer({"DBSIZE"}), static_cast<long long>(kMostLiteralKeys));
+  for (std::uint64_t left = numbers.rate; left > 0; --left) {
+    HeldCheck check(charges);
+    testing::ask(io_, *store, check);
+    EXPECT_EQ(check.failure, Failure::none);
+    EXPECT_TRUE(check.admitted);
+    for (const Decision& decision : check.decisions) EXPECT_EQ(decision.remaining, left - 1);
+    if (left == 2) charges.pop_back();  // the last one has a token more than the others
+  }
+  EXPECT_EQ(server_->integer({"DBSIZE"}), static_cast<long long>(count));
+  charges.push_back({.limit = &limits.back(), .key = "k"});
+  HeldCheck refused(charges);
+  testing::ask(io_, *store, refused);
+  EXPECT_FALSE(refused.admitted);
+  EXPECT_FALSE(refused.decisions.front().allowed);
+  EXPECT_TRUE(refused.decisions.back().allowed);
+  HeldCheck last({charges.back()});
+  testing::ask(io_, *store, last);
+  EXPECT_TRUE(last.admitted);
 }
 
 }  // namespace

@@ -53,9 +53,11 @@ TEST_F(RedisConnection, IsMadeAndTheScriptLoadedBeforeTheFirstUse) {
   ASSERT_TRUE(becomes_ready());
   EXPECT_THAT(commands(), ::testing::HasSubstr("cmdstat_script"));
   EXPECT_EQ(server_.info("clients", "connected_clients"), "2");  // the store's and the test's
+  // The charge by which a connection begins, and its removal.
+  EXPECT_THAT(commands(), ::testing::HasSubstr("cmdstat_evalsha:calls=2,"));
   EXPECT_EQ(ask(), Failure::none);
   const std::string told = commands();
-  EXPECT_THAT(told, ::testing::HasSubstr("cmdstat_evalsha:calls=1,"));
+  EXPECT_THAT(told, ::testing::HasSubstr("cmdstat_evalsha:calls=3,"));
   EXPECT_THAT(told, ::testing::Not(::testing::HasSubstr("cmdstat_eval:")));
   EXPECT_EQ(server_.info("stats", "total_connections_received"), "2");
 }

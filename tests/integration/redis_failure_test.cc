@@ -44,7 +44,7 @@ class RedisFailureTest : public ::testing::Test {
         RedisStore::create(io_, {.url = url, .timeout = kTimeout, .failures = 3, .probe_interval = 50ms}, metrics_);
     ASSERT_TRUE(created);
     redis_ = created->get();
-    store_ = std::make_unique<FallbackStore>(*std::move(created), memory_, health_, metrics_);
+    store_ = std::make_unique<FallbackStore>(*std::move(created), memory_, readiness_, metrics_);
   }
   void open_ready(const std::string& url) {
     open(url);
@@ -66,7 +66,7 @@ class RedisFailureTest : public ::testing::Test {
   metrics::Shard metrics_;
   MemoryStore memory_{1'000};
   RedisStore* redis_ = nullptr;
-  StoreHealth health_;
+  Readiness readiness_;
   std::unique_ptr<FallbackStore> store_;
   std::deque<HeldCheck> checks_;
 };

@@ -93,8 +93,8 @@ std::string SentinelSet::url() const {
   return url + "/" + kMaster;
 }
 
-std::uint16_t SentinelSet::master_port() {
-  const auto reply = sentinels_[0]->command({"SENTINEL", "get-master-addr-by-name", kMaster});
+std::uint16_t SentinelSet::master_port(std::size_t sentinel) {
+  const auto reply = sentinels_[sentinel]->command({"SENTINEL", "get-master-addr-by-name", kMaster});
   require(reply->elements == 2, "the sentinels know no master");
   return static_cast<std::uint16_t>(std::stoi(std::string(text_of(*reply->element[1]))));
 }
@@ -111,6 +111,22 @@ void SentinelSet::fail_over() {
 
 void SentinelSet::await_switch_from(const RedisServer& old_master) {
   require(wait_for([&] { return master_port() != old_master.port(); }), "no switch");
+}
+
+void SentinelSet::await_agreement_against(const RedisServer& old_master) {
+  require(wait_for([&] {
+            for (std::size_t i = 0; i < sentinels_.size(); ++i) {
+              if (master_port(i) == old_master.port()) return false;
+            }
+            return true;
+          }),
+          "the sentinels do not agree on the new master");
+}
+
+void SentinelSet::be_patient() {
+  for (const auto& sentinel : sentinels_) {
+    sentinel->command({"SENTINEL", "SET", kMaster, "down-after-milliseconds", "60000"});
+  }
 }
 
 ClusterSet::ClusterSet(const SetOptions& options) : set_options_(options) {

@@ -40,11 +40,16 @@ class SentinelSet {
   [[nodiscard]] RedisServer& replica();
   /// Orders a switch, and waits until the sentinels name the other one.
   void fail_over();
-  /// Waits until the sentinels name another than this one.
+  /// Waits until a sentinel names another than this one.
   void await_switch_from(const RedisServer& old_master);
+  /// The same of all of them: until then one that does not know yet may take the old one for the master, when it is
+  /// there again, and tell the new one to follow it.
+  void await_agreement_against(const RedisServer& old_master);
+  /// From here on sentinels take nobody for dead whom a busy machine keeps waiting, and so don't switch again.
+  void be_patient();
 
  private:
-  [[nodiscard]] std::uint16_t master_port();
+  [[nodiscard]] std::uint16_t master_port(std::size_t sentinel = 0);
 
   const std::string scheme_;
   std::vector<std::unique_ptr<RedisServer>> servers_;

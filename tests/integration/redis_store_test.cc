@@ -313,8 +313,8 @@ TEST_F(RedisStoreTest, public_report_65) {
 TEST_F(RedisStoreTest, public_report_66) {
   MemoryStore memory(1'000);
   const Script script = script_at(kNewYear);
-  StoreHealth health;
-  FallbackStore store(make_store(&script), memory, health, metrics_);
+  Readiness readiness;
+  FallbackStore store(make_store(&script), memory, readiness, metrics_);
   const CountedLimit limit = bucket("shop/points;tb", 2, 2);
   HeldCheck three({{.limit = &limit, .key = "k", .cost = 3}});
   ask(io_, store, three);

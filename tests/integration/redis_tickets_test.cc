@@ -6,14 +6,18 @@
 #include <future>
 #include <memory>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "queue/tickets.h"
+#include "store/redis/key_slot.h"
+#include "tests/integration/redis_secured.h"
 #include "tests/integration/redis_server.h"
 #include "tests/integration/redis_sets.h"
+#include "tests/integration/support/documented_acl.h"
 
 namespace sluice::queue {
 namespace {
@@ -87,6 +91,30 @@ TEST(RedisTickets, ManyAtOnceAreEachToldTheirOwnState) {
   EXPECT_GT(redis.integer({"PTTL", "t:ticket:" + id_of(299)}), 0) << "no ticket without an end";
 }
 
+TEST(RedisTickets, CountTries) {
+  testing::RedisServer redis;
+  const auto tickets = open(redis.url());
+  EXPECT_TRUE(create(*tickets, id_of(1)));
+  tickets->add_attempts(id_of(1), 1);
+  EXPECT_EQ(get(*tickets, id_of(1))->attempts, 0U) << "nobody has claimed it";
+  claim(*tickets, 1, 2);
+  tickets->add_attempts(id_of(1), 1);
+  tickets->add_attempts(id_of(1), 1);
+  tickets->add_attempts(id_of(2), -1);
+  EXPECT_EQ(get(*tickets, id_of(1))->attempts, 3U);
+  EXPECT_EQ(get(*tickets, id_of(2))->attempts, 0U);
+  EXPECT_EQ(get(*tickets, id_of(2))->state, TicketState::queued) << "nobody has tried it";
+  EXPECT_GT(redis.integer({"PTTL", "t:ticket:" + id_of(1)}), 0);
+  std::promise<void> ended;
+  tickets->finish(id_of(1), TicketState::done, 200, {}, 60s,
+                  [&](bool, std::optional<TicketState>) { ended.set_value(); });
+  ended.get_future().get();
+  tickets->add_attempts(id_of(1), 1);
+  tickets->add_attempts(id_of(9), 1);
+  EXPECT_EQ(get(*tickets, id_of(1))->attempts, 3U) << "it has ended";
+  EXPECT_FALSE(get(*tickets, id_of(9))) << "no ticket by the way";
+}
+
 TEST(RedisTickets, LogInWithThePasswordBesideTheUrl) {
   testing::RedisServer redis({"--requirepass", "secret"}, {},
                              {.over_tls = false, .password = "secret", .clock_ahead = {}});
@@ -108,12 +136,92 @@ TEST(RedisTickets, FollowTheMasterThatSentinelsName) {
   EXPECT_EQ(get(*tickets, id_of(last))->state, TicketState::queued);
 }
 
-TEST(RedisTickets, WhatCannotKeepThemIsAnErrorAtStart) {
-  for (const char* url : {"rediss://127.0.0.1:1", "redis+cluster://127.0.0.1:1"}) {
-    const auto tickets = make_redis_tickets({.url = url, .prefix = "t:"});
-    ASSERT_FALSE(tickets);
-    EXPECT_NE(tickets.error().message.find("without TLS"), std::string::npos) << tickets.error().message;
+/// By TLS on both sides and with the least rights that the manual tells.
+class SecuredTickets {
+ public:
+  SecuredTickets() {
+    // As a server's file may name a user once only.
+    const std::string rights = testing::documented_rights(testing::kQueues);
+    std::vector<std::string> words{"ACL", "SETUSER", "sluice"};
+    std::istringstream text(rights);
+    for (std::string word; text >> word;) words.push_back(word);
+    (void)redis.command(words);
   }
+  [[nodiscard]] std::unique_ptr<Tickets> open(
+      const std::string& server_name = testing::Certificates::kServerName) const {
+    RedisTicketsOptions options;
+    options.url = redis.url();
+    options.access = secured.access();
+    options.access.tls.server_name = server_name;
+    options.prefix = "sluice:";
+    auto tickets = make_redis_tickets(options);
+    EXPECT_TRUE(tickets);
+    return tickets ? *std::move(tickets) : nullptr;
+  }
+
+  const testing::SecuredRedis secured{testing::kOneServer};
+  testing::RedisServer redis = secured.server();
+};
+
+TEST(RedisTickets, OverTlsToTheServerOfTheRightName) {
+  const SecuredTickets set;
+  const auto tickets = set.open();
+  EXPECT_TRUE(create(*tickets, id_of(1)));
+  EXPECT_EQ(claim(*tickets, 1, 1)[0].second, TicketState::queued);
+  DrainReport report;
+  report.delivered = 3;
+  tickets->report("orders", "d", report);
+  std::promise<DrainReport> told;
+  tickets->read_report("orders", [&](bool, const DrainReport& found) { told.set_value(found); });
+  EXPECT_EQ(told.get_future().get().delivered, 3U);
+  EXPECT_FALSE(create(*set.open("another.test"), id_of(2)));
+  const auto unreadable = make_redis_tickets([&] {
+    RedisTicketsOptions options;
+    options.url = set.redis.url();
+    options.access.tls.ca = "/no/such/file";
+    return options;
+  }());
+  ASSERT_FALSE(unreadable);
+  EXPECT_NE(unreadable.error().message.find("/no/such/file"), std::string::npos) << unreadable.error().message;
+}
+
+TEST(RedisTickets, LieInACluster) {
+  testing::ClusterSet set;
+  const auto tickets = open(set.url());
+  // Their first digits are all sixteen, so their slots are on all masters.
+  const auto id = [](int number) {
+    std::string text = id_of(number);
+    text[0] = "0123456789abcdef"[number % 16];
+    return text;
+  };
+  for (int i = 0; i < 32; ++i) EXPECT_TRUE(create(*tickets, id(i))) << i;
+  std::atomic<int> left{64};
+  std::atomic<int> queued{0};
+  std::atomic<int> unknown{0};
+  for (int i = 0; i < 64; ++i) {
+    tickets->claim(id(i), "orders", 60s, [&](bool reached, std::optional<TicketState> before) {
+      if (reached && before == TicketState::queued) ++queued;
+      if (reached && !before) ++unknown;
+      --left;
+    });
+  }
+  while (left > 0) std::this_thread::sleep_for(1ms);
+  EXPECT_EQ(queued, 32);
+  EXPECT_EQ(unknown, 32);
+  // A slot that moves is followed.
+  const std::string key = "t:ticket:{3}" + id(3).substr(1);
+  const std::size_t from = set.owner_of(key);
+  const std::size_t to =
+      set.owner_of(key) == set.owner_of("t:ticket:{4}") ? set.owner_of("t:ticket:{5}") : set.owner_of("t:ticket:{4}");
+  if (from != to) set.move_slot(store::redis::key_slot(key), from, to);
+  EXPECT_EQ(get(*tickets, id(3))->state, TicketState::running);
+  EXPECT_TRUE(create(*tickets, id(3 + 64)));
+  DrainReport report;
+  report.delivered = 7;
+  tickets->report("orders", "d", report);
+  std::promise<DrainReport> told;
+  tickets->read_report("orders", [&](bool, const DrainReport& found) { told.set_value(found); });
+  EXPECT_EQ(told.get_future().get().delivered, 7U);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Limits for servers made of Boost.Beast. Needs Boost's headers, nothing else.
 #pragma once
 
+#include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/associated_cancellation_slot.hpp>
 #include <boost/asio/associated_executor.hpp>
 #include <boost/asio/async_result.hpp>
@@ -11,6 +12,7 @@
 #include <boost/asio/dispatch.hpp>
 #include <boost/asio/error.hpp>
 #include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/socket_base.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -206,6 +208,19 @@ class BeastWait : public std::enable_shared_from_this<BeastWait<Socket, Handler>
   bool finished_ = false;
 };
 
+/// Posts `call` to `target`. An io_context's executor is addressed by its own type where it is known by
+/// any_io_executor, which would copy itself for each property of a post.
+template <typename Executor, typename Call>
+void beast_post(const Executor& target, Call&& call) {
+  if constexpr (std::is_same_v<Executor, boost::asio::any_io_executor>) {
+    if (const auto* const io = target.template target<boost::asio::io_context::executor_type>()) {
+      boost::asio::post(*io, std::forward<Call>(call));
+      return;
+    }
+  }
+  boost::asio::post(target, std::forward<Call>(call));
+}
+
 /// What async_initiate calls.
 struct InitiateBeastLimit {
   template <typename Handler, typename Stream, typename Ask>
@@ -217,7 +232,7 @@ struct InitiateBeastLimit {
       ask.check(*answer);
       if (answer->hold.count() == 0) {
         const auto target = boost::asio::get_associated_executor(handler, stream->get_executor());
-        boost::asio::post(target, [call = Held(std::forward<Handler>(handler)), told = std::move(answer)]() mutable {
+        beast_post(target, [call = Held(std::forward<Handler>(handler)), told = std::move(answer)]() mutable {
           std::move(call)(std::move(*told));
         });
         return;

@@ -125,6 +125,7 @@ inline grpc::Status grpc_status(const HttpAnswer& answer) {
       }
       return {grpc::StatusCode::UNAVAILABLE, answer.message};
     case Reason::over_limit:
+    case Reason::waiting:
       break;
   }
   const grpc::StatusCode code = grpc::StatusCode::RESOURCE_EXHAUSTED;
@@ -162,18 +163,18 @@ class GrpcLimitedCall final : public grpc::ServerUnaryReactor {
   /// `start(done)` begins the check. Called before gRPC knows this, so that neither OnCancel nor OnDone comes
   /// meanwhile.
   template <typename Start>
-  void begin(bool is_immediate, Start start) {
-    pending_ = start([this, is_immediate](const HttpAnswer& answer) {
-      if (!answer.allowed) {
-        Finish(grpc_status(answer));
-      } else if (is_immediate && answer.hold.count() == 0) {
-        handler_(this);
-      } else {
+  void begin(Start start) {
+    pending_ = start([this](const HttpAnswer& answer) {
+      if (answer.allowed) {
         // On a thread of gRPC's: the limiter's must not be held up.
         go_on_after(answer.hold);
+      } else {
+        Finish(grpc_status(answer));
       }
     });
   }
+  /// It was let in, after `hold`. Called as begin() is.
+  void begin(std::chrono::nanoseconds hold) { go_on_after(hold); }
 
  private:
   void go_on_after(std::chrono::nanoseconds hold) {
@@ -209,6 +210,34 @@ class GrpcLimitedCall final : public grpc::ServerUnaryReactor {
   grpc::Alarm alarm_;
 };
 
+/// A call of a callback service: `check(answer, patience)` asks where that answers at once, `start(done, patience)`
+/// where it does not.
+template <typename Check, typename Start>
+grpc::ServerUnaryReactor* grpc_limited_call(HttpLimits& limits, grpc::CallbackServerContext& context,
+                                            GrpcLimitedCall::Handler handler, Check check, Start start) {
+  const std::optional<std::chrono::nanoseconds> patience = grpc_patience(context);
+  if (!limits.is_immediate()) {
+    auto* const call = new GrpcLimitedCall(std::move(handler));
+    call->begin([&](HttpLimits::Done done) { return start(std::move(done), patience); });
+    return call;
+  }
+  thread_local HttpAnswer answer;  // its memory serves every call
+  check(answer, patience);
+  if (answer.allowed && answer.hold.count() != 0) {
+    auto* const call = new GrpcLimitedCall(std::move(handler));
+    call->begin(answer.hold);
+    return call;
+  }
+  // gRPC's own reactor needs no memory, and its end no other thread.
+  grpc::ServerUnaryReactor* const reactor = context.DefaultReactor();
+  if (answer.allowed) {
+    handler(reactor);
+  } else {
+    reactor->Finish(grpc_status(answer));
+  }
+  return reactor;
+}
+
 /// For a synchronous method, whose thread waits for a leaky bucket's slot.
 inline grpc::Status grpc_held_status(const HttpAnswer& answer) {
   if (answer.hold.count() > 0) std::this_thread::sleep_for(answer.hold);
@@ -219,13 +248,14 @@ inline grpc::Status grpc_held_status(const HttpAnswer& answer) {
 
 inline grpc::Status grpc_limit(HttpLimits& limits, const grpc::ServerContext& context, std::string_view method) {
   HttpAnswer answer;
-  limits.check(GrpcRequest(context, method).get(), answer, internal::grpc_patience(context));
+  limits.check(GrpcRequest(context, method).get(), answer, internal::grpc_patience(context),
+               HttpAnswerParts::without_headers);
   return internal::grpc_held_status(answer);
 }
 inline grpc::Status grpc_limit(HttpLimits& limits, const grpc::ServerContext& context,
                                const std::optional<LimiterRequest>& keys) {
   HttpAnswer answer;
-  limits.check(keys, HttpRequest(), answer, internal::grpc_patience(context));
+  limits.check(keys, HttpRequest(), answer, internal::grpc_patience(context), HttpAnswerParts::without_headers);
   return internal::grpc_held_status(answer);
 }
 
@@ -255,21 +285,31 @@ grpc::Status grpc_limited(HttpLimits& limits, grpc::ServerContext* context, cons
 inline grpc::ServerUnaryReactor* grpc_limited(HttpLimits& limits, grpc::CallbackServerContext* context,
                                               std::string_view method,
                                               std::function<void(grpc::ServerUnaryReactor*)> handler) {
-  auto* const call = new internal::GrpcLimitedCall(std::move(handler));
-  call->begin(limits.is_immediate(), [&](HttpLimits::Done done) {
-    return limits.start(GrpcRequest(*context, method).get(), std::move(done), internal::grpc_patience(*context));
-  });
-  return call;
+  using Patience = std::optional<std::chrono::nanoseconds>;
+  return internal::grpc_limited_call(
+      limits, *context, std::move(handler),
+      [&](HttpAnswer& answer, Patience patience) {
+        limits.check(GrpcRequest(*context, method).get(), answer, patience, HttpAnswerParts::without_headers);
+      },
+      [&](HttpLimits::Done done, Patience patience) {
+        return limits.start(GrpcRequest(*context, method).get(), std::move(done), patience,
+                            HttpAnswerParts::without_headers);
+      });
 }
 /// The same by keys of the program's: nothing means that it does not know who calls.
 inline grpc::ServerUnaryReactor* grpc_limited(HttpLimits& limits, grpc::CallbackServerContext* context,
                                               std::optional<LimiterRequest> keys,
                                               std::function<void(grpc::ServerUnaryReactor*)> handler) {
-  auto* const call = new internal::GrpcLimitedCall(std::move(handler));
-  call->begin(limits.is_immediate(), [&](HttpLimits::Done done) {
-    return limits.start(std::move(keys), HttpRequest(), std::move(done), internal::grpc_patience(*context));
-  });
-  return call;
+  using Patience = std::optional<std::chrono::nanoseconds>;
+  return internal::grpc_limited_call(
+      limits, *context, std::move(handler),
+      [&](HttpAnswer& answer, Patience patience) {
+        limits.check(keys, HttpRequest(), answer, patience, HttpAnswerParts::without_headers);
+      },
+      [&](HttpLimits::Done done, Patience patience) {
+        return limits.start(std::move(keys), HttpRequest(), std::move(done), patience,
+                            HttpAnswerParts::without_headers);
+      });
 }
 
 }  // namespace sluice

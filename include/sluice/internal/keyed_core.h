@@ -84,7 +84,6 @@ class SLUICE_API KeyedCore {
 
  private:
   struct SLUICE_HIDDEN State;
-  [[gnu::noinline]] Decision acquire_slowly(std::string_view key, std::uint64_t cost, Time now);
   std::unique_ptr<State> state_;
 };
 

@@ -7,13 +7,13 @@
 #include <cstring>
 #include <iterator>
 
-#include "front/grpc/health_codec.h"
+#include "front/grpc/reflection.h"
 #include "front/grpc/timeout.h"
+#include "front/grpc/wire_fields.h"
 
 namespace sluice::front::grpc {
 namespace {
 
-constexpr std::size_t kFrameHead = 5;  // of a gRPC message: compressed flag and length
 constexpr std::uint32_t kStreamWindow = 128 * 1024;
 constexpr std::int32_t kConnectionWindow = 16 * 1024 * 1024;
 constexpr std::chrono::nanoseconds kDrainStep = std::chrono::seconds(1);
@@ -24,10 +24,13 @@ constexpr FloodGuard::Budget kResets{.most = 10'000, .per_second = 1'000, .per_c
 
 constexpr std::string_view kShouldRateLimit = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
 constexpr std::string_view kHealthCheck = "/grpc.health.v1.Health/Check";
+constexpr std::string_view kHealthWatch = "/grpc.health.v1.Health/Watch";
 
 Method find_method(std::string_view path) {
   if (path == kShouldRateLimit) return Method::should_rate_limit;
   if (path == kHealthCheck) return Method::health_check;
+  if (path == kHealthWatch) return Method::health_watch;
+  if (is_reflection(path)) return Method::reflection;
   return Method::unknown;
 }
 
@@ -41,43 +44,6 @@ bool is_grpc_type(std::string_view type) {
   return type.empty() || type.front() == ';' || type.front() == ' ';
 }
 
-std::uint8_t* bytes_of(std::string_view text) {
-  // nghttp2's structure is not const-correct; it only reads.
-  return reinterpret_cast<std::uint8_t*>(
-      const_cast<char*>(text.data()));  // NOLINT(cppcoreguidelines-pro-type-const-cast)
-}
-
-/// A field whose name and value live in static storage.
-nghttp2_nv fixed_field(std::string_view name, std::string_view value) {
-  constexpr std::uint8_t no_copy = NGHTTP2_NV_FLAG_NO_COPY_NAME | NGHTTP2_NV_FLAG_NO_COPY_VALUE;
-  return {bytes_of(name), bytes_of(value), name.size(), value.size(), no_copy};
-}
-
-nghttp2_nv copied_field(std::string_view name, std::string_view value) {
-  return {bytes_of(name), bytes_of(value), name.size(), value.size(), NGHTTP2_NV_FLAG_NO_COPY_NAME};
-}
-
-const nghttp2_nv kStatus200 = fixed_field(":status", "200");
-const nghttp2_nv kGrpcType = fixed_field("content-type", "application/grpc");
-const nghttp2_nv kGrpcOk = fixed_field("grpc-status", "0");
-
-void begin_message(std::string& out) { out.assign(kFrameHead, '\0'); }
-
-void end_message(std::string& out) {
-  const std::size_t length = out.size() - kFrameHead;
-  for (std::size_t i = 1; i < kFrameHead; ++i) out[i] = static_cast<char>(length >> (8 * (kFrameHead - 1 - i)));
-}
-
-std::size_t message_length(std::string_view frame) {
-  std::size_t length = 0;
-  for (std::size_t i = 1; i < kFrameHead; ++i) length = length << 8U | static_cast<unsigned char>(frame[i]);
-  return length;
-}
-
-std::int64_t later(std::int64_t time, std::chrono::nanoseconds by) {
-  return by.count() > INT64_MAX - time ? INT64_MAX : time + by.count();
-}
-
 struct OptionDeleter {
   void operator()(nghttp2_option* option) const { nghttp2_option_del(option); }
 };
@@ -89,6 +55,8 @@ std::unique_ptr<nghttp2_option, OptionDeleter> make_option() {
   nghttp2_option* option = nullptr;
   nghttp2_option_new(&option);
   nghttp2_option_set_no_closed_streams(option, 1);
+  // Of what is said here, few fields are not in HPACK's own table.
+  nghttp2_option_set_max_deflate_dynamic_table_size(option, 512);
   // FloodGuard counts resets, with a budget that calls refill.
   nghttp2_option_set_stream_reset_rate_limit(option, UINT32_MAX, UINT32_MAX);
   return std::unique_ptr<nghttp2_option, OptionDeleter>(option);
@@ -125,7 +93,7 @@ struct Connection::Callbacks {
   }
   static ssize_t body(nghttp2_session*, std::int32_t, std::uint8_t* room, std::size_t size, std::uint32_t* flags,
                       nghttp2_data_source* source, void* user) {
-    return static_cast<ssize_t>(self(user).read_body(*static_cast<Stream*>(source->ptr), {room, size}, *flags));
+    return self(user).read_body(*static_cast<Stream*>(source->ptr), {room, size}, *flags);
   }
 
   static const nghttp2_session_callbacks& table() {
@@ -145,10 +113,12 @@ struct Connection::Callbacks {
   }
 };
 
-Connection::Connection(Owner& owner, Service& service, const GrpcOptions& options, Time now)
+Connection::Connection(Owner& owner, Service& service, const GrpcOptions& options, Time now, bool is_certified)
     : owner_(owner),
       service_(service),
       options_(options),
+      memory_(service.frame_room),
+      is_certified_(is_certified),
       now_(now),
       control_frames_(kControlFrames, now.steady),
       resets_(kResets, now.steady),
@@ -156,7 +126,10 @@ Connection::Connection(Owner& owner, Service& service, const GrpcOptions& option
       last_call_(now.steady) {
   static const auto kOption = make_option();
   nghttp2_session* session = nullptr;
-  if (nghttp2_session_server_new2(&session, &Callbacks::table(), this, kOption.get()) != 0) throw std::bad_alloc();
+  nghttp2_mem memory = memory_.functions();
+  if (nghttp2_session_server_new3(&session, &Callbacks::table(), this, kOption.get(), &memory) != 0) {
+    throw std::bad_alloc();
+  }
   session_.reset(session);
   const std::array settings{
       nghttp2_settings_entry{NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, options.max_streams},
@@ -175,7 +148,12 @@ void Connection::abandon() {
   while (!open_.empty()) {
     Stream& stream = open_.front();
     open_.pop_front();
-    if (stream.state == Stream::State::pending) stream.call.cancel();
+    if (stream.state == Stream::State::pending) stream.cancel();
+    service_.streams.give_back(stream);
+  }
+  while (!streaming_.empty()) {
+    Stream& stream = streaming_.front();
+    streaming_.pop_front();
     service_.streams.give_back(stream);
   }
 }
@@ -228,6 +206,8 @@ bool Connection::finished() const {
 
 void Connection::drain(Time now) {
   if (drain_ != Drain::no || dead_) return;
+  now_ = now;
+  end_watches();
   drain_ = Drain::announced;
   drain_deadline_ = later(now.steady, kDrainStep);
   nghttp2_submit_shutdown_notice(session_.get());
@@ -264,12 +244,12 @@ int Connection::fail(std::uint32_t error) {
 
 std::int64_t Connection::next_deadline() const {
   if (dead_) return INT64_MAX;
-  std::int64_t next = std::min({earliest_call_, earliest_hold_, drain_deadline_});
+  std::int64_t next = std::min({earliest_call_, earliest_hold_, drain_deadline_, next_look_});
   if (!greeted_) next = std::min(next, later(born_, options_.handshake_timeout));
   if (!open_.empty()) next = std::min(next, later(open_.front().begun, options_.stream_timeout));
   if (drain_ == Drain::no) {
     next = std::min(next, later(born_, options_.max_age));
-    if (open_.empty()) next = std::min(next, later(last_call_, options_.idle_timeout));
+    if (open_.empty() && streaming_.empty()) next = std::min(next, later(last_call_, options_.idle_timeout));
   }
   return next;
 }
@@ -293,7 +273,7 @@ void Connection::expire(Time now) {
         earliest_call_ = std::min(earliest_call_, deadline);
         continue;
       }
-      stream.call.cancel();
+      stream.cancel();
       respond_error(stream, StatusCode::deadline_exceeded, "the store did not answer before the call's deadline");
     }
   }
@@ -301,7 +281,7 @@ void Connection::expire(Time now) {
   for (std::size_t left = open_.size(); left > 0; --left) {
     Stream& stream = open_.front();
     if (now.steady < later(stream.begun, options_.stream_timeout)) break;
-    if (stream.state == Stream::State::pending) stream.call.cancel();
+    if (stream.state == Stream::State::pending) stream.cancel();
     stream.state = Stream::State::answered;
     nghttp2_submit_rst_stream(session_.get(), NGHTTP2_FLAG_NONE, stream.id, NGHTTP2_CANCEL);
     // It closes once that is sent; should the output be stuck, this looks again later.
@@ -310,7 +290,8 @@ void Connection::expire(Time now) {
     open_.push_back(stream);
   }
 
-  const bool is_idle = open_.empty() && now.steady >= later(last_call_, options_.idle_timeout);
+  if (now.steady >= next_look_) tell_watchers();
+  const bool is_idle = open_.empty() && streaming_.empty() && now.steady >= later(last_call_, options_.idle_timeout);
   if (is_idle || now.steady >= later(born_, options_.max_age)) drain(now);
 }
 
@@ -355,7 +336,13 @@ int Connection::on_header(const nghttp2_frame& frame, std::string_view name, std
   stream->header_size = header_block_;
   switch (name.size()) {
     case 5:
-      if (name == ":path") stream->method = find_method(value);
+      if (name == ":path") {
+        stream->method = find_method(value);
+        if (const auto method = find_limiter_method(value); method && stream->method == Method::unknown) {
+          stream->method = Method::limiter;
+          stream->limiter_method = *method;
+        }
+      }
       break;
     case 7:
       if (name == ":method") {
@@ -363,15 +350,29 @@ int Connection::on_header(const nghttp2_frame& frame, std::string_view name, std
         stream->is_head = value == "HEAD";
       }
       break;
+    case 10:
+    case 11:
+      if (options_.tracer != nullptr) take_trace_field(*stream, name, value);
+      break;
     case 12:
       if (name == "content-type") {
         stream->is_grpc = is_grpc_type(value);
       } else if (name == "grpc-timeout") {
-        if (const auto timeout = parse_timeout(value)) {
+        if (const auto timeout = parse_timeout(value); timeout && stream->timeout < 0) {
           stream->timeout = timeout->count();
         } else {
           stream->bad_timeout = true;
         }
+      }
+      break;
+    case 13:
+      // The path stands before it, as HTTP/2 has it.
+      if (name == "authorization" && stream->method == Method::limiter) {
+        if (std::exchange(stream->has_authorization, true)) stream->is_ambiguous = true;
+        if (!asks_for_token(*stream)) break;
+        const std::string_view token = identity::bearer_of(value);
+        stream->has_token = !token.empty();
+        stream->is_admitted = stream->has_token && options_.guard.knows(token, now_.steady);
       }
       break;
     default:
@@ -382,7 +383,9 @@ int Connection::on_header(const nghttp2_frame& frame, std::string_view name, std
 
 int Connection::on_data(std::int32_t id, std::string_view bytes) {
   Stream* const stream = find(id);
-  if (stream == nullptr || stream->state != Stream::State::receiving) return 0;
+  const bool is_awaited = stream != nullptr && (stream->state == Stream::State::receiving ||
+                                                (stream->state == Stream::State::streaming && !stream->is_ending));
+  if (!is_awaited) return 0;
   if (buffered_ + bytes.size() > options_.max_buffered) {
     respond_error(*stream, StatusCode::resource_exhausted, "too many unfinished requests on this connection");
     return 0;
@@ -390,6 +393,10 @@ int Connection::on_data(std::int32_t id, std::string_view bytes) {
   std::string& request = stream->request;
   request.append(bytes);
   buffered_ += bytes.size();
+  if (stream->method == Method::reflection) {
+    read_reflection(*stream);
+    return 0;
+  }
   if (request.size() < kFrameHead) return 0;
   const std::size_t length = message_length(request);
   if (length > options_.max_message) {
@@ -449,8 +456,9 @@ void Connection::on_close(std::int32_t id) {
   (stream->remote_closed ? ended_ : abandoned_).add(id);
   release_buffered(*stream);
   waiting_ -= stream->response.size() - stream->sent;
-  if (stream->state == Stream::State::pending) stream->call.cancel();
-  open_.erase(open_.iterator_to(*stream));
+  if (stream->state == Stream::State::pending) stream->cancel();
+  StreamList& list = stream->state == Stream::State::streaming ? streaming_ : open_;
+  list.erase(list.iterator_to(*stream));
   service_.streams.give_back(*stream);
 }
 
@@ -459,201 +467,11 @@ void Connection::release_buffered(Stream& stream) {
   stream.request.clear();
 }
 
-/// False: the head alone has been answered.
-bool Connection::judge_head(Stream& stream) {
-  service_.metrics.add(metrics::Counter::grpc_requests);
-  if (held_up_ > options_.max_waiting) {
-    // Refused, so that the client knows that nothing was charged. Its window updates have to be read on.
-    stream.state = Stream::State::answered;
-    nghttp2_submit_rst_stream(session_.get(), NGHTTP2_FLAG_NONE, stream.id, NGHTTP2_REFUSED_STREAM);
-  } else if (stream.header_size > options_.max_header_list) {
-    respond_http(stream, "431", "the header fields of this request are too large\n");
-  } else if (!stream.is_post || !stream.is_grpc) {
-    stream.state = Stream::State::foreign;
-    return true;
-  } else if (stream.method == Method::unknown) {
-    respond_error(stream, StatusCode::unimplemented,
-                  "unknown method; this server has envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit and "
-                  "grpc.health.v1.Health/Check");
-  } else if (stream.bad_timeout) {
-    respond_error(stream, StatusCode::internal, "malformed grpc-timeout, expected 1 to 8 digits and one of HMSmun");
-  } else {
-    return true;
-  }
-  return false;
-}
-
-/// The request is complete.
-void Connection::dispatch(Stream& stream) {
-  if (stream.state == Stream::State::foreign) {
-    if (stream.is_post) {
-      respond_http(stream, "415", "this port speaks gRPC: content-type application/grpc\n");
-      return;
-    }
-    respond_http(stream, "405", "this port speaks gRPC: POST requests of content-type application/grpc\n");
-    return;
-  }
-  if (stream.state != Stream::State::receiving) return;
-  const std::string_view frame = stream.request;
-  if (frame.size() < kFrameHead || frame.size() < kFrameHead + message_length(frame)) {
-    respond_error(stream, StatusCode::internal, "the call ended before its message was complete");
-    return;
-  }
-  if (frame[0] == 1) {
-    respond_error(stream, StatusCode::unimplemented, "compressed messages are not supported", true);
-    return;
-  }
-  if (frame[0] != 0) {
-    respond_error(stream, StatusCode::internal, "the first byte of a message must be 0 or 1");
-    return;
-  }
-  if (stream.timeout >= 0 && later(stream.begun, std::chrono::nanoseconds(stream.timeout)) <= now_.steady) {
-    respond_error(stream, StatusCode::deadline_exceeded, "the call's deadline was over before it began");
-    return;
-  }
-  const std::string_view message = frame.substr(kFrameHead);
-  if (stream.method == Method::health_check) {
-    health_check(stream, message);
-  } else {
-    should_rate_limit(stream, message);
-  }
-}
-
-void Connection::should_rate_limit(Stream& stream, std::string_view message) {
-  RequestDecoder& decoder = service_.decoder;
-  if (!decoder.decode(message)) {
-    respond_error(stream, decoder.code(), decoder.error());
-    return;
-  }
-  const auto progress = stream.call.start(decoder.request(), service_.policy.get(), *service_.store, now_);
-  if (progress == store::Progress::answered) {
-    if (!hold_back(stream)) respond_rate_limit(stream);
-    return;
-  }
-  stream.state = Stream::State::pending;
-  release_buffered(stream);
-  if (stream.timeout >= 0) {
-    earliest_call_ = std::min(earliest_call_, later(stream.begun, std::chrono::nanoseconds(stream.timeout)));
-  }
-}
-
-/// True: the answer waits for a leaky bucket's slot, from now on.
-bool Connection::hold_back(Stream& stream) {
-  const std::chrono::nanoseconds hold = stream.call.hold();
-  if (hold.count() == 0) return false;
-  std::int64_t deadline = later(stream.begun, options_.stream_timeout);
-  if (stream.timeout >= 0) deadline = std::min(deadline, later(stream.begun, std::chrono::nanoseconds(stream.timeout)));
-  stream.held_until = later(now_.steady, hold);
-  if (stream.held_until >= deadline) {
-    stream.call.refuse_hold();  // it would come when nobody waits for it any more
-    return false;
-  }
-  stream.state = Stream::State::held;
-  earliest_hold_ = std::min(earliest_hold_, stream.held_until);
-  release_buffered(stream);
-  return true;
-}
-
-/// Answers those whose time has come, in the order of their beginning.
-void Connection::end_holds() {
-  earliest_hold_ = INT64_MAX;
-  for (Stream& stream : open_) {
-    if (stream.state == Stream::State::decided) {
-      if (!hold_back(stream)) respond_rate_limit(stream);
-    } else if (stream.state == Stream::State::held && stream.held_until > now_.steady) {
-      earliest_hold_ = std::min(earliest_hold_, stream.held_until);
-    } else if (stream.state == Stream::State::held) {
-      stream.call.end_hold();
-      respond_rate_limit(stream);
-    }
-  }
-}
-
-void Connection::call_answered(Stream& stream) {
-  if (stream.call.hold().count() == 0) {
-    respond_rate_limit(stream);
-  } else {
-    // Its time begins when it is known, and what time it is will be said with the next turn: at once.
-    stream.state = Stream::State::decided;
-    earliest_hold_ = INT64_MIN;
-  }
-  if (in_turn_ || announced_) return;
-  announced_ = true;
-  owner_.output_ready();
-}
-
-void Connection::respond_rate_limit(Stream& stream) {
-  using Problem = limiter::Answer::Problem;
-  const limiter::Answer& answer = stream.call.answer();
-  switch (answer.problem) {
-    case Problem::none:
-      break;
-    case Problem::empty_domain:
-      respond_error(stream, StatusCode::invalid_argument, "the domain of a rate limit request must not be empty");
-      return;
-    case Problem::no_descriptors:
-      respond_error(stream, StatusCode::invalid_argument, "a rate limit request must have descriptors");
-      return;
-    case Problem::cost_out_of_range:
-      respond_error(stream, StatusCode::invalid_argument,
-                    fmt::format("hits_addend is out of range, expected 0 to {}", kMaxTokens));
-      return;
-    case Problem::no_policy:
-      respond_error(stream, StatusCode::unavailable, "no rate limit policy is loaded");
-      return;
-  }
-  begin_message(stream.response);
-  encode_response(answer, options_.headers, service_.headers, stream.response);
-  end_message(stream.response);
-  respond(stream);
-}
-
-void Connection::health_check(Stream& stream, std::string_view message) {
-  const auto service = decode_health_request(message);
-  if (!service) {
-    respond_error(stream, StatusCode::invalid_argument, "HealthCheckRequest is not valid protobuf");
-    return;
-  }
-  if (!is_health_service(*service)) {
-    respond_error(stream, StatusCode::not_found, "unknown service");
-    return;
-  }
-  const bool serving = !service_.draining && service_.policy.get() != nullptr && service_.store->ready();
-  begin_message(stream.response);
-  encode_health_response(serving, stream.response);
-  end_message(stream.response);
-  respond(stream);
-}
-
-/// Sends `stream.response` as the one message of a successful call.
-void Connection::respond(Stream& stream) {
-  stream.has_trailers = true;
-  const std::array fields{kStatus200, kGrpcType};
-  submit(stream, fields, true);
-}
-
-/// Trailers-Only: the answer of a call without a message.
-void Connection::respond_error(Stream& stream, StatusCode code, std::string_view message, bool name_encodings) {
-  service_.metrics.add(metrics::Counter::grpc_errors);
-  service_.text.clear();
-  append_percent_encoded(message, service_.text);
-  const std::array fields{kStatus200, kGrpcType, fixed_field("grpc-status", code_text(code)),
-                          copied_field("grpc-message", service_.text), fixed_field("grpc-accept-encoding", "identity")};
-  submit(stream, std::span(fields).first(name_encodings ? 5 : 4), false);
-}
-
-/// An answer to what is not a gRPC call. `status` and `text` must be literals.
-void Connection::respond_http(Stream& stream, std::string_view status, std::string_view text) {
-  service_.metrics.add(metrics::Counter::grpc_errors);
-  stream.response = text;
-  const std::array fields{fixed_field(":status", status), fixed_field("content-type", "text/plain"),
-                          fixed_field("allow", "POST")};
-  submit(stream, std::span(fields).first(status == "405" ? 3 : 2), !stream.is_head);
-}
-
 void Connection::submit(Stream& stream, std::span<const nghttp2_nv> fields, bool with_body) {
-  release_buffered(stream);
-  stream.state = Stream::State::answered;
+  if (stream.state != Stream::State::streaming) {
+    release_buffered(stream);
+    stream.state = Stream::State::answered;
+  }
   if (!with_body) stream.response.clear();
   waiting_ += stream.response.size();
   control_frames_.call_answered();
@@ -667,14 +485,19 @@ void Connection::submit(Stream& stream, std::span<const nghttp2_nv> fields, bool
     end(NGHTTP2_INTERNAL_ERROR);
     return;
   }
-  if (!stream.remote_closed) early_.push_back(stream.id);
+  if (!stream.remote_closed && stream.state != Stream::State::streaming) early_.push_back(stream.id);
 }
 
-std::size_t Connection::read_body(Stream& stream, std::span<std::uint8_t> room, std::uint32_t& flags) {
+ssize_t Connection::read_body(Stream& stream, std::span<std::uint8_t> room, std::uint32_t& flags) {
   const std::size_t size = std::min(room.size(), stream.response.size() - stream.sent);
   std::memcpy(room.data(), stream.response.data() + stream.sent, size);
   stream.sent += size;
   waiting_ -= size;
+  if (stream.state == Stream::State::streaming && stream.sent == stream.response.size() && !stream.is_ending) {
+    stream.response.clear();
+    stream.sent = 0;
+    return size == 0 ? static_cast<ssize_t>(NGHTTP2_ERR_DEFERRED) : static_cast<ssize_t>(size);
+  }
   if (stream.sent == stream.response.size()) {
     flags |= NGHTTP2_DATA_FLAG_EOF;
     if (stream.has_trailers) {
@@ -682,7 +505,7 @@ std::size_t Connection::read_body(Stream& stream, std::span<std::uint8_t> room, 
       nghttp2_submit_trailer(session_.get(), stream.id, &kGrpcOk, 1);
     }
   }
-  return size;
+  return static_cast<ssize_t>(size);
 }
 
 }  // namespace sluice::front::grpc

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "front/grpc/flood_guard.h"
+#include "front/grpc/frame_room.h"
 #include "front/grpc/frame_tally.h"
 #include "front/grpc/grpc_options.h"
 #include "front/grpc/recent_ids.h"
@@ -23,7 +24,8 @@
 
 namespace sluice::front::grpc {
 
-/// The server's end of an HTTP/2 connection that carries unary gRPC calls: ShouldRateLimit and Health/Check. Calls that
+/// The server's end of an HTTP/2 connection that carries gRPC calls: those of RateLimitService and Limiter, which are
+/// unary, health and reflection. Calls that
 /// the store answers on the spot are answered within feed(); others later, and the owner hears of it. Everything that
 /// goes wrong is answered on the stream or ends the connection by GOAWAY; nothing throws. Not thread-safe.
 class Connection {
@@ -37,8 +39,9 @@ class Connection {
     ~Owner() = default;
   };
 
-  /// All references must outlive the connection. Its first output is the server's SETTINGS.
-  Connection(Owner& owner, Service& service, const GrpcOptions& options, Time now);
+  /// All references must outlive the connection. Its first output is the server's SETTINGS. `is_certified`: the client
+  /// has shown a certificate that is trusted.
+  Connection(Owner& owner, Service& service, const GrpcOptions& options, Time now, bool is_certified = false);
   ~Connection();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
@@ -75,19 +78,38 @@ class Connection {
   int on_frame(const nghttp2_frame& frame);
   int on_invalid_frame(const nghttp2_frame& frame);
   void on_close(std::int32_t id);
-  std::size_t read_body(Stream& stream, std::span<std::uint8_t> room, std::uint32_t& flags);
+  ssize_t read_body(Stream& stream, std::span<std::uint8_t> room, std::uint32_t& flags);
 
   [[nodiscard]] Stream* find(std::int32_t id);
+  [[nodiscard]] bool asks_for_token(const Stream& stream) const;
   bool judge_head(Stream& stream);
   void dispatch(Stream& stream);
   void should_rate_limit(Stream& stream, std::string_view message);
+  void limit(Stream& stream, std::string_view message);
+  void begun(Stream& stream, store::Progress progress);
   void health_check(Stream& stream, std::string_view message);
+
+  // Spans of decisions, where there is a tracer.
+  void take_trace_field(Stream& stream, std::string_view name, std::string_view value) const;
+  void begin_span(Stream& stream, const Request& request) const;
+  void end_span(Stream& stream, StatusCode code);
   void call_answered(Stream& stream);
+
+  // Calls with several messages.
+  void begin_stream(Stream& stream);
+  void say(Stream& stream, std::string_view message);
+  void end_stream(Stream& stream);
+  void watch_health(Stream& stream, std::string_view message);
+  void tell_watchers();
+  void end_watches();
+  void read_reflection(Stream& stream);
+  [[nodiscard]] bool is_serving() const;
 
   void respond(Stream& stream);
   [[nodiscard]] bool hold_back(Stream& stream);
   void end_holds();
-  void respond_rate_limit(Stream& stream);
+  [[nodiscard]] bool respond_problem(Stream& stream, limiter::Answer::Problem problem);
+  void respond_decision(Stream& stream);
   void respond_error(Stream& stream, StatusCode code, std::string_view message, bool name_encodings = false);
   void respond_http(Stream& stream, std::string_view status, std::string_view text);
   void submit(Stream& stream, std::span<const nghttp2_nv> fields, bool with_body);
@@ -100,10 +122,13 @@ class Connection {
   Owner& owner_;
   Service& service_;
   const GrpcOptions& options_;
+  SessionMemory memory_;
   std::unique_ptr<nghttp2_session, SessionDeleter> session_;
+  const bool is_certified_;
   Time now_;  ///< of the present turn
 
-  StreamList open_;                  ///< in order of their beginning
+  StreamList open_;                  ///< in order of their beginning; unary
+  StreamList streaming_;             ///< those with several messages
   Stream* last_ = nullptr;           ///< the stream found last
   std::vector<std::int32_t> early_;  ///< answered before the client had sent everything
   std::size_t buffered_ = 0;
@@ -127,6 +152,7 @@ class Connection {
   std::int64_t earliest_call_ = INT64_MAX;  ///< no pending call's deadline is earlier
   std::int64_t earliest_hold_ = INT64_MAX;  ///< no answer that is held back is due earlier
   std::int64_t drain_deadline_ = INT64_MAX;
+  std::int64_t next_look_ = INT64_MAX;  ///< at the health that is watched
   std::int64_t born_ = 0;
   std::int64_t last_call_ = 0;  ///< when a call began or ended
 };

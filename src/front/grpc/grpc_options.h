@@ -4,8 +4,15 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 
 #include "front/headers.h"
+#include "identity/guard.h"
+#include "tracing/tracer.h"
+
+namespace sluice::policy {
+class Policy;
+}
 
 namespace sluice::front {
 
@@ -13,6 +20,13 @@ struct GrpcOptions {
   /// Fields sent as response_headers_to_add. Envoy makes X-RateLimit-* itself (enable_x_ratelimit_headers) but has no
   /// way to make Retry-After.
   HeaderOptions headers{.retry_after = true, .rate_limit = false, .x_rate_limit = false};
+
+  /// What a health check needs beside a store that has answered once. Any thread; null: that a policy is loaded.
+  std::function<bool(const policy::Policy* policy)> is_healthy{};
+
+  identity::Guard guard;  ///< of the methods that change counters otherwise than by a check
+
+  tracing::Tracer* tracer = nullptr;  ///< where spans of decisions go; null: nowhere
 
   std::size_t max_message = std::size_t{64} * 1024;               ///< bytes of one request; larger: RESOURCE_EXHAUSTED
   std::uint32_t max_streams = 1000;                               ///< calls open at once on a connection

@@ -1,16 +1,17 @@
 #include "front/grpc/grpc_session.h"
 
 #include <algorithm>
-#include <boost/asio/buffer.hpp>
+#include <array>
 #include <boost/asio/error.hpp>
 #include <boost/asio/execution_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <boost/asio/write.hpp>
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "front/grpc/connection.h"
@@ -21,7 +22,7 @@ namespace {
 
 using boost::system::error_code;
 
-constexpr std::size_t kReadSize = std::size_t{32} * 1024;
+constexpr std::size_t kReadSize = std::size_t{64} * 1024;
 constexpr std::size_t kWriteSize = std::size_t{256} * 1024;  // no more is taken from the connection at once
 constexpr std::size_t kKeptCapacity = std::size_t{64} * 1024;
 constexpr std::chrono::nanoseconds kLinger = std::chrono::seconds(2);
@@ -41,11 +42,14 @@ class WorkerService final : public boost::asio::execution_context::service {
   }
   /// Room for what a turn sends, most of which leaves within the turn.
   std::string& output() { return output_; }
+  /// Room for what a turn reads.
+  std::span<char> input() { return input_; }
 
  private:
   void shutdown() override {}
   std::unique_ptr<grpc::Service> service_;
   std::string output_;
+  std::array<char, kReadSize> input_{};
 };
 
 /// Carries out what the connection says; holds itself alive by its pending operations.
@@ -53,24 +57,15 @@ class GrpcSession final : public server::Session,
                           public grpc::Connection::Owner,
                           public std::enable_shared_from_this<GrpcSession> {
  public:
-  GrpcSession(server::Worker& worker, boost::asio::ip::tcp::socket socket, const GrpcOptions& options)
+  GrpcSession(server::Worker& worker, server::Transport transport, const GrpcOptions& options)
       : worker_(worker),
         options_(options),
-        socket_(std::move(socket)),
+        transport_(std::move(transport)),
         timer_(worker.io),
         shared_(boost::asio::use_service<WorkerService>(worker.io)),
-        connection_(*this, shared_.get(worker), options, worker.clock.now()),
-        input_(std::make_unique_for_overwrite<std::uint8_t[]>(kReadSize)) {}
+        connection_(*this, shared_.get(worker), options, worker.clock.now(), transport_.is_certified()) {}
 
   void start() {
-    error_code error;
-    socket_.set_option(boost::asio::ip::tcp::no_delay(true), error);
-    socket_.set_option(boost::asio::socket_base::keep_alive(true), error);
-    socket_.non_blocking(true, error);
-    if (error) {
-      close();
-      return;
-    }
     worker_.admit(*this);
     if (worker_.draining) connection_.drain(worker_.clock.now());
     flush();
@@ -98,14 +93,13 @@ class GrpcSession final : public server::Session,
   void read() {
     if (is_reading_ || is_writing_ || is_closed_) return;
     is_reading_ = true;
-    socket_.async_read_some(boost::asio::buffer(input_.get(), kReadSize),
-                            [self = shared_from_this()](error_code error, std::size_t size) {
-                              self->is_reading_ = false;
-                              self->on_read(error, size);
-                            });
+    transport_.async_read(shared_.input(), [self = shared_from_this()](error_code error, std::string_view bytes) {
+      self->is_reading_ = false;
+      self->on_read(error, bytes);
+    });
   }
 
-  void on_read(error_code error, std::size_t size) {
+  void on_read(error_code error, std::string_view bytes) {
     if (is_closed_) return;
     if (error) {
       close();
@@ -115,7 +109,8 @@ class GrpcSession final : public server::Session,
       read();  // what still comes is of no use, but leaving it unread would reset the connection
       return;
     }
-    const bool goes_on = connection_.feed({input_.get(), size}, worker_.clock.now());
+    const bool goes_on =
+        connection_.feed({reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()}, worker_.clock.now());
     flush();
     if (!goes_on) finish();
     arm();
@@ -132,7 +127,7 @@ class GrpcSession final : public server::Session,
       connection_.take_output(output, kWriteSize);
       if (output.empty()) break;
       error_code error;
-      const std::size_t sent = socket_.write_some(boost::asio::buffer(output), error);
+      const std::size_t sent = transport_.write_some(output, error);
       if (error && error != boost::asio::error::would_block) {
         close();
         return;
@@ -149,17 +144,25 @@ class GrpcSession final : public server::Session,
   }
 
   void write() {
-    is_writing_ = true;
     write_deadline_ = deadline(options_.write_timeout);
-    socket_.async_write_some(boost::asio::buffer(unsent_),
-                             [self = shared_from_this()](error_code error, std::size_t size) {
-                               self->is_writing_ = false;
-                               self->on_write(error, size);
-                             });
+    wait_writable();
   }
 
-  void on_write(error_code error, std::size_t size) {
+  void wait_writable() {
+    is_writing_ = true;
+    transport_.async_wait_writable([self = shared_from_this()](error_code error) {
+      self->is_writing_ = false;
+      self->on_writable(error);
+    });
+  }
+
+  void on_writable(error_code error) {
     if (is_closed_) return;
+    const std::size_t size = error ? 0 : transport_.write_some(unsent_, error);
+    if (error == boost::asio::error::would_block) {
+      wait_writable();
+      return;
+    }
     if (error) {
       close();
       return;
@@ -181,16 +184,13 @@ class GrpcSession final : public server::Session,
     if (is_ending_ || is_closed_ || is_writing_) return;
     is_ending_ = true;
     linger_deadline_ = deadline(kLinger);
-    error_code error;
-    socket_.shutdown(boost::asio::ip::tcp::socket::shutdown_send, error);
-    if (error) close();
+    transport_.shutdown_send();
   }
 
   void close() {
     if (is_closed_) return;
     is_closed_ = true;
-    error_code ignored;
-    socket_.close(ignored);
+    transport_.close();
     timer_.cancel();
     connection_.abandon();
   }
@@ -231,11 +231,10 @@ class GrpcSession final : public server::Session,
 
   server::Worker& worker_;
   const GrpcOptions& options_;
-  boost::asio::ip::tcp::socket socket_;
+  server::Transport transport_;
   boost::asio::steady_timer timer_;
   WorkerService& shared_;
   grpc::Connection connection_;
-  std::unique_ptr<std::uint8_t[]> input_;
   std::string unsent_;
   bool is_reading_ = false;
   bool is_writing_ = false;
@@ -248,8 +247,8 @@ class GrpcSession final : public server::Session,
 
 }  // namespace
 
-void start_grpc_session(server::Worker& worker, boost::asio::ip::tcp::socket socket, const GrpcOptions& options) {
-  std::make_shared<GrpcSession>(worker, std::move(socket), options)->start();
+void start_grpc_session(server::Worker& worker, server::Transport transport, const GrpcOptions& options) {
+  std::make_shared<GrpcSession>(worker, std::move(transport), options)->start();
 }
 
 }  // namespace sluice::front

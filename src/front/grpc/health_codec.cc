@@ -19,7 +19,14 @@ std::optional<std::string_view> decode_health_request(std::string_view message) 
 }
 
 bool is_health_service(std::string_view service) {
-  return service.empty() || service == "ratelimit" || service == "envoy.service.ratelimit.v3.RateLimitService";
+  return service.empty() || service == "ratelimit" || service == "envoy.service.ratelimit.v3.RateLimitService" ||
+         service == "sluice.v1.Limiter";
+}
+
+void encode_unknown_service(std::string& out) {
+  constexpr char status_field = 1 << 3;
+  out += status_field;
+  out += '\3';
 }
 
 void encode_health_response(bool serving, std::string& out) {

@@ -8,38 +8,15 @@
 #include <protozero/pbf_reader.hpp>
 #include <protozero/varint.hpp>
 
+#include "front/grpc/protobuf_fields.h"
+#include "front/grpc/struct_codec.h"
+
 namespace sluice::front::grpc {
 namespace {
 
 using protozero::pbf_reader;
-using protozero::pbf_wire_type;
-using protozero::tag_and_type;
 
-constexpr std::uint32_t bytes_field(std::uint32_t number) {
-  return tag_and_type(number, pbf_wire_type::length_delimited);
-}
-constexpr std::uint32_t number_field(std::uint32_t number) { return tag_and_type(number, pbf_wire_type::varint); }
-
-std::string_view view_of(const protozero::data_view& view) { return {view.data(), view.size()}; }
 pbf_reader reader_of(std::string_view message) { return {message.data(), message.size()}; }
-
-Entry read_entry(std::string_view message) {
-  Entry entry;
-  pbf_reader reader = reader_of(message);
-  while (reader.next()) {
-    switch (reader.tag_and_type()) {
-      case bytes_field(1):
-        entry.key = view_of(reader.get_view());
-        break;
-      case bytes_field(2):
-        entry.value = view_of(reader.get_view());
-        break;
-      default:
-        reader.skip();
-    }
-  }
-  return entry;
-}
 
 std::uint64_t read_wrapped_number(std::string_view message) {
   std::uint64_t value = 0;
@@ -100,6 +77,7 @@ bool RequestDecoder::read_request(std::string_view message) {
     }
   }
   request_.cost = std::max<std::uint64_t>(1, hits);
+  request_.has_cost = hits != 0;
   return true;
 }
 
@@ -116,7 +94,7 @@ bool RequestDecoder::read_descriptor(std::string_view message) {
           return fail(StatusCode::invalid_argument,
                       fmt::format("more than {} descriptor entries in a request", kMaxEntries));
         }
-        entries_.push_back(read_entry(view_of(reader.get_view())));
+        entries_.push_back(read_entry(reader.get_message()));
         break;
       case bytes_field(2):
         if (!read_override(view_of(reader.get_view()), descriptor)) return false;
@@ -244,6 +222,10 @@ void encode_response(const limiter::Answer& answer, const HeaderOptions& options
     put_length(out, 3, bytes_size(header.name.size()) + bytes_size(header.value.size()));
     put_bytes(out, 1, header.name);
     put_bytes(out, 2, header.value);
+  }
+  if (!answer.dynamic_metadata.empty()) {
+    const std::string metadata = encode_struct(answer.dynamic_metadata);
+    put_bytes(out, 6, metadata);
   }
 }
 

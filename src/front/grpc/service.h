@@ -4,7 +4,9 @@
 #include <memory>
 #include <string>
 
+#include "front/grpc/frame_room.h"
 #include "front/grpc/grpc_options.h"
+#include "front/grpc/limiter_codec.h"
 #include "front/grpc/rls_codec.h"
 #include "front/grpc/stream.h"
 #include "front/headers.h"
@@ -26,7 +28,9 @@ struct Service {
   const bool& draining;
 
   StreamPool streams;
+  FrameRoom frame_room;
   RequestDecoder decoder;
+  LimiterDecoder limiter_decoder;
   HeaderList headers;
   std::string text;  ///< scratch space for a status message
 };

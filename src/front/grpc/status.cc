@@ -20,6 +20,8 @@ std::string_view code_text(StatusCode code) {
       return "13";
     case StatusCode::unavailable:
       return "14";
+    case StatusCode::unauthenticated:
+      return "16";
   }
   return "2";
 }

@@ -17,6 +17,7 @@ enum class StatusCode : std::uint8_t {
   unimplemented = 12,
   internal = 13,
   unavailable = 14,
+  unauthenticated = 16,
 };
 
 /// The code in decimal, as the value of grpc-status. Static storage.

@@ -20,12 +20,25 @@ void clear(std::string& buffer) {
 
 void Stream::answered(limiter::Call&) { connection->call_answered(*this); }
 
+void Stream::answered(limiter::VerbCall&) { connection->call_answered(*this); }
+
+void Stream::cancel() {
+  call.cancel();
+  if (verb_call != nullptr) verb_call->cancel();
+}
+
 void Stream::reset() {
+  call.forget();
+  verb_call.reset();
+  span.reset();
+  if (trace != nullptr) trace->clear();
   connection = nullptr;
   id = 0;
   state = State::receiving;
   method = Method::none;
-  is_post = is_head = is_grpc = bad_timeout = has_trailers = remote_closed = false;
+  is_ending = told_serving = false;
+  is_post = is_head = is_grpc = bad_timeout = has_authorization = is_ambiguous = false;
+  has_token = is_admitted = has_trailers = remote_closed = false;
   begun = 0;
   timeout = -1;
   header_size = 0;

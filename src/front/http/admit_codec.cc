@@ -211,15 +211,6 @@ bool decode_admit(std::string_view text, RequestBatch& batch, queue::Message& me
   return true;
 }
 
-void encode_admission(const queue::Admission& admission, std::string& out) {
-  out += "{\"ticket\":";
-  append_json_string(out, admission.ticket);
-  append_text(out, "state", "queued");
-  append_count(out, "place", admission.place);
-  append_seconds_member(out, "expected_in", admission.expected);
-  out += '}';
-}
-
 void encode_ticket(std::string_view id, const queue::Ticket& ticket, std::int64_t now_us, std::string& out) {
   using std::chrono::microseconds;
   out += "{\"ticket\":";

@@ -19,8 +19,6 @@ namespace sluice::http {
 [[nodiscard]] bool decode_admit(std::string_view text, RequestBatch& batch, queue::Message& message,
                                 DecodeFault& fault);
 
-/// A request that waits: its ticket, place and expected time.
-void encode_admission(const queue::Admission& admission, std::string& out);
 void encode_ticket(std::string_view id, const queue::Ticket& ticket, std::int64_t now_us, std::string& out);
 void encode_queues(std::span<const queue::QueueFigures> queues, std::string& out);
 

@@ -4,22 +4,6 @@
 
 namespace sluice::http {
 
-std::string_view source_name(Source source) {
-  switch (source) {
-    case Source::memory:
-      return "memory";
-    case Source::redis:
-      return "redis";
-    case Source::fallback_local:
-      return "fallback_local";
-    case Source::fallback_allow:
-      return "fallback_allow";
-    case Source::fallback_deny:
-      break;
-  }
-  return "fallback_deny";
-}
-
 void append_name(std::string& out, std::string_view name) {
   out += ",\"";
   out += name;

@@ -10,9 +10,6 @@
 
 namespace sluice::http {
 
-/// As the `source` of an answer.
-[[nodiscard]] std::string_view source_name(Source source);
-
 /// `,"name":`
 void append_name(std::string& out, std::string_view name);
 

@@ -3,15 +3,22 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
+#include "base/seconds.h"
 #include "front/http/answer_json.h"
 #include "front/http/json_reader.h"
 #include "front/http/json_text.h"
+#include "limiter/combine.h"
+#include "limiter/hold_request.h"
+#include "limiter/words.h"
 #include "sluice/limit.h"
+#include "store/ban_store.h"
 
 namespace sluice::http {
 namespace {
@@ -25,16 +32,56 @@ struct Fields {
   std::string_view told;
 };
 
+constexpr std::array<std::string_view, 4> kCheckFields{"domain", "descriptors", "cost", "explain"};
 constexpr std::array<std::string_view, 3> kCostFields{"domain", "descriptors", "cost"};
+constexpr std::array<std::string_view, 5> kReserveFields{"domain", "descriptors", "cost", "ttl", "explain"};
 constexpr std::array<std::string_view, 4> kRefundFields{"domain", "descriptors", "cost", "at"};
 constexpr std::array<std::string_view, 5> kSettleFields{"domain", "descriptors", "reserved", "actual", "at"};
 constexpr std::array<std::string_view, 2> kResetFields{"domain", "descriptors"};
+constexpr std::array<std::string_view, 3> kBanFields{"domain", "descriptors", "for"};
+constexpr std::array<std::string_view, 1> kReleaseFields{"lease"};
+constexpr std::array<std::string_view, 2> kCommitFields{"reservation", "actual"};
+constexpr std::array<std::string_view, 1> kCancelFields{"reservation"};
 
-Fields fields_of(std::optional<VerbKind> verb) {
-  if (!verb || *verb == VerbKind::penalize) return {.all = kCostFields, .told = "domain, descriptors and cost"};
-  if (*verb == VerbKind::refund) return {.all = kRefundFields, .told = "domain, descriptors, cost and at"};
-  if (*verb == VerbKind::reset) return {.all = kResetFields, .told = "domain and descriptors"};
-  return {.all = kSettleFields, .needed = 4, .told = "domain, descriptors, reserved, actual and at"};
+Fields fields_of(Form form) {
+  switch (form) {
+    case Form::penalize:
+      break;
+    case Form::check:
+      return {.all = kCheckFields, .told = "domain, descriptors, cost and explain"};
+    case Form::reserve:
+      return {.all = kReserveFields, .needed = 3, .told = "domain, descriptors, cost, ttl and explain"};
+    case Form::refund:
+      return {.all = kRefundFields, .told = "domain, descriptors, cost and at"};
+    case Form::settle:
+      return {.all = kSettleFields, .needed = 4, .told = "domain, descriptors, reserved, actual and at"};
+    case Form::reset:
+      return {.all = kResetFields, .told = "domain and descriptors"};
+    case Form::ban:
+      return {.all = kBanFields, .needed = 3, .told = "domain, descriptors and for"};
+    case Form::release:
+      return {.all = kReleaseFields, .needed = 1, .told = "lease"};
+    case Form::commit:
+      return {.all = kCommitFields, .told = "reservation and actual"};
+    case Form::cancel:
+      return {.all = kCancelFields, .needed = 1, .told = "reservation"};
+  }
+  return {.all = kCostFields, .told = "domain, descriptors and cost"};
+}
+
+VerbKind verb_of(Form form) {
+  switch (form) {
+    case Form::refund:
+      return VerbKind::refund;
+    case Form::settle:
+      return VerbKind::settle;
+    case Form::penalize:
+      return VerbKind::penalize;
+    case Form::ban:
+      return VerbKind::ban;
+    default:
+      return VerbKind::reset;
+  }
 }
 
 /// Where in the body the decoder is, for messages. Negative: not inside one.
@@ -54,9 +101,8 @@ std::string shown(std::string_view token) {
 
 class CheckDecoder {
  public:
-  /// `verb`: none, a check.
-  CheckDecoder(std::string_view text, std::optional<VerbKind> verb, RequestBatch& batch, DecodeFault& fault)
-      : reader_(text, batch.arena()), verb_(verb), batch_(batch), fault_(fault) {}
+  CheckDecoder(std::string_view text, Form form, RequestBatch& batch, DecodeFault& fault)
+      : reader_(text, batch.arena()), form_(form), batch_(batch), fault_(fault) {}
 
   /// One request that has these members, too.
   CheckDecoder(std::string_view text, MoreMembers& more, RequestBatch& batch, DecodeFault& fault)
@@ -79,7 +125,9 @@ class CheckDecoder {
   bool add(std::string_view key, std::string_view value);
   bool string(std::string_view& value);
   bool cost(std::uint64_t& value);
-  bool time(std::optional<std::int64_t>& value);
+  bool time(std::string_view expected, std::int64_t most, std::int64_t& value);
+  bool duration(std::int64_t most, std::int64_t& value);
+  bool hold(limiter::Hold::Kind kind);
   [[nodiscard]] bool takes(std::string_view field) const;
 
   /// Is the next value of this type? If not, that is the fault.
@@ -90,12 +138,13 @@ class CheckDecoder {
   [[nodiscard]] std::string path() const;
 
   JsonReader reader_;
-  std::optional<VerbKind> verb_;
+  Form form_ = Form::check;
   MoreMembers* more_ = nullptr;
   std::vector<std::string_view> given_;  ///< fields of the present request
   RequestBatch& batch_;
   DecodeFault& fault_;
   Path at_;
+  std::uint64_t actual_ = 0;
 };
 
 std::string CheckDecoder::path() const {
@@ -164,12 +213,13 @@ bool CheckDecoder::decode(bool& is_array) {
 }
 
 bool CheckDecoder::takes(std::string_view field) const {
-  return std::ranges::find(fields_of(verb_).all, field) != fields_of(verb_).all.end();
+  return std::ranges::find(fields_of(form_).all, field) != fields_of(form_).all.end();
 }
 
 bool CheckDecoder::request() {
   batch_.begin_request();
-  if (verb_) batch_.verb().kind = *verb_;
+  batch_.verb().kind = verb_of(form_);
+  actual_ = 0;
   given_.clear();
   if (!reader_.begin_object()) return malformed();
   std::string_view name;
@@ -177,7 +227,7 @@ bool CheckDecoder::request() {
     at_.field = name;
     const bool is_more = more_ != nullptr && more_->has(name);
     if (!is_more && !takes(name)) {
-      return refuse("unknown field; a request has " + std::string(more_ ? more_->told() : fields_of(verb_).told));
+      return refuse("unknown field; a request has " + std::string(more_ ? more_->told() : fields_of(form_).told));
     }
     if (std::ranges::find(given_, name) != given_.end()) return repeated(name);
     given_.push_back(name);
@@ -185,12 +235,16 @@ bool CheckDecoder::request() {
   }
   if (reader_.failed()) return malformed();
   at_.field = {};
-  const Fields fields = fields_of(verb_);
+  const Fields fields = fields_of(form_);
   for (const std::string_view needed : fields.all.first(fields.needed)) {
     if (std::ranges::find(given_, needed) == given_.end()) {
       return refuse("a request needs \"" + std::string(needed) + '"');
     }
   }
+  if (form_ == Form::reserve && batch_.request().reserve.count() == 0) {
+    batch_.request().reserve = std::chrono::seconds(60);
+  }
+  if (form_ == Form::commit) batch_.verb() = batch_.hold().commit(actual_);
   return true;
 }
 
@@ -204,8 +258,34 @@ bool CheckDecoder::request_member(std::string_view name) {
   if (name == "descriptors") return descriptors();
   if (name == "cost") return cost(batch_.request().cost);
   if (name == "reserved") return cost(batch_.verb().reserved);
-  if (name == "actual") return cost(batch_.verb().actual);
-  if (name == "at") return time(batch_.verb().at);
+  if (name == "actual") return cost(form_ == Form::commit ? actual_ : batch_.verb().actual);
+  if (name == "explain") {
+    return expect(JsonType::boolean, "true or false") && (reader_.read_bool(batch_.request().explain) || malformed());
+  }
+  if (name == "lease") return hold(limiter::Hold::Kind::lease);
+  if (name == "reservation") return hold(limiter::Hold::Kind::reservation);
+  std::int64_t nanoseconds = 0;
+  if (name == "at") {
+    if (!time("seconds since 1970 UTC with at most 9 decimals and no exponent, such as 1767225600.25", 4'000'000'000,
+              nanoseconds)) {
+      return false;
+    }
+    batch_.verb().at = nanoseconds;
+    return true;
+  }
+  if (name == "for") {
+    if (!duration(std::chrono::seconds(store::kLongestBan).count(), nanoseconds)) return false;
+    batch_.verb().time = std::chrono::ceil<std::chrono::microseconds>(std::chrono::nanoseconds(nanoseconds));
+    return true;
+  }
+  if (name == "ttl") {
+    if (!duration(std::chrono::duration_cast<std::chrono::seconds>(limiter::kLongestReservation).count(),
+                  nanoseconds)) {
+      return false;
+    }
+    batch_.request().reserve = std::chrono::nanoseconds(nanoseconds);
+    return true;
+  }
   if (!string(batch_.request().domain)) return false;
   return !batch_.request().domain.empty() || refuse("must not be empty");
 }
@@ -274,7 +354,7 @@ bool CheckDecoder::descriptor_member(std::string_view name, bool& has_entries, b
       return refuse(R"(a descriptor with "entries" or a cost has nothing else beside them)");
     }
     if (is_cost) {
-      if (!takes("cost")) return refuse("a descriptor has no cost here");
+      if (!takes("cost") || form_ == Form::reserve) return refuse("a descriptor has no cost here");
       has_cost = true;
       return cost(batch_.descriptor().cost.emplace());
     }
@@ -357,27 +437,32 @@ bool CheckDecoder::string(std::string_view& value) {
   return reader_.read_string(value) || malformed();
 }
 
-/// Seconds since 1970 UTC as ns; what is beyond a ns is dropped.
-bool CheckDecoder::time(std::optional<std::int64_t>& value) {
-  constexpr std::string_view expected = "seconds since 1970 UTC without an exponent, such as 1767225600.25";
-  constexpr std::int64_t most = 4'000'000'000;
+/// Seconds as ns, 0 … `most` seconds.
+bool CheckDecoder::time(std::string_view expected, std::int64_t most, std::int64_t& value) {
   std::string_view token;
   if (!expect(JsonType::number, expected)) return false;
   if (!reader_.read_number(token)) return malformed();
-  const std::size_t point = std::min(token.find('.'), token.size());
-  const std::string_view whole = token.substr(0, point);
-  std::string parts(token.substr(std::min(point + 1, token.size())));
-  std::int64_t seconds = 0;
-  std::int64_t rest = 0;
-  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
-  const auto parsed = std::from_chars(whole.data(), whole.data() + whole.size(), seconds);
-  if (parsed.ec != std::errc{} || parsed.ptr != whole.data() + whole.size() || seconds < 0 || seconds > most ||
-      !std::ranges::all_of(parts, is_digit)) {
-    return refuse("expected " + std::string(expected) + ", found " + shown(token));
+  const auto seconds = parse_seconds(token, 9, most);
+  if (!seconds) return refuse("expected " + std::string(expected) + ", found " + shown(token));
+  value = seconds->count();
+  return true;
+}
+
+bool CheckDecoder::duration(std::int64_t most, std::int64_t& value) {
+  return time("seconds from 0 to " + std::to_string(most) + " with at most 9 decimals and no exponent, such as 2.5",
+              most, value);
+}
+
+bool CheckDecoder::hold(limiter::Hold::Kind kind) {
+  std::string_view text;
+  if (!string(text)) return false;
+  limiter::Hold hold;
+  if (!limiter::from_text(text, hold) || hold.kind != kind) {
+    return refuse(kind == limiter::Hold::Kind::lease ? "expected a lease as /v1/acquire has given it"
+                                                     : "expected a reservation as /v1/reserve has given it");
   }
-  parts.resize(9, '0');
-  std::from_chars(parts.data(), parts.data() + parts.size(), rest);
-  value = seconds * 1'000'000'000 + rest;
+  const limiter::HoldRequest& request = batch_.set_hold(std::move(hold));
+  batch_.verb() = kind == limiter::Hold::Kind::lease ? request.release() : request.commit(0);
   return true;
 }
 
@@ -396,36 +481,49 @@ bool CheckDecoder::cost(std::uint64_t& value) {
 
 // ---- answers
 
-bool store_failed(const Decision& decision) {
-  return decision.source == Source::fallback_allow || decision.source == Source::fallback_deny;
-}
-
-/// A verdict to tell: of one descriptor, or of the request as a whole.
-struct Verdict {
-  bool allowed = true;
-  bool fits = true;                    ///< what the limit itself found
-  bool never_fits = false;             ///< and that whatever its state is
-  const policy::Rule* rule = nullptr;  ///< null: no limit took part, because of `without_rule`
-  const Decision& decision;
-  std::string_view without_rule;
-};
-
-/// Why a limit said what it said.
-std::string_view reason(const Verdict& verdict) {
-  if (verdict.rule == nullptr) return verdict.without_rule;
-  if (verdict.rule->unlimited) return "unlimited";
-  if (store_failed(verdict.decision)) return "store_unavailable";
-  if (!verdict.fits && verdict.allowed) return "shadow";
-  if (!verdict.fits) return verdict.never_fits ? "never_fits" : "over_limit";
-  return verdict.decision.mark == Mark::quota_hit ? "last_token" : "within_limit";
+/// Of one descriptor: by what it was judged, and what that would say by itself.
+void append_explanation(std::string& out, const limiter::Status& status) {
+  const policy::Rule& rule = *status.rule;
+  const Limit& numbers = rule.counted.numbers;
+  append_name(out, "explain");
+  out += R"({"mode":")";
+  out += limiter::mode_name(rule.enforcement);
+  out += '"';
+  append_name(out, "path");
+  append_json_string(out, rule.metric_path);
+  if (!rule.unlimited) {
+    append_name(out, "key");
+    append_json_string(out, status.key);
+    append_name(out, "cost");
+    append_unsigned(out, status.cost);
+    append_name(out, "algorithm");
+    append_json_string(out, limiter::algorithm_name(numbers.algorithm));
+    append_name(out, "rate");
+    append_unsigned(out, numbers.rate);
+    if (numbers.algorithm == Algorithm::concurrency) {
+      append_wait(out, "ttl", Wait(numbers.ttl));
+    } else {
+      append_wait(out, "period", Wait(numbers.period));
+    }
+    if (numbers.algorithm == Algorithm::token_bucket) {
+      append_name(out, "burst");
+      append_unsigned(out, numbers.burst);
+    }
+    append_name(out, "fits");
+    out += status.decision.allowed ? "true" : "false";
+    if (!status.decision.allowed && limiter::has_figures(status.decision.source)) {
+      append_wait(out, "retry_after", status.decision.retry_after);
+    }
+  }
+  out += '}';
 }
 
 /// All members but the brace that opens and the one that closes.
-void append_verdict(std::string& out, const Verdict& verdict) {
+void append_verdict(std::string& out, const limiter::Verdict& verdict) {
   out += verdict.allowed ? "\"allowed\":true" : "\"allowed\":false";
   append_name(out, "reason");
   out += '"';
-  out += reason(verdict);
+  out += limiter::reason_of(verdict);
   out += '"';
   if (verdict.rule == nullptr) return;
   append_name(out, "limit_name");
@@ -433,33 +531,19 @@ void append_verdict(std::string& out, const Verdict& verdict) {
   if (verdict.rule->unlimited) return;
   append_name(out, "source");
   out += '"';
-  out += source_name(verdict.decision.source);
+  out += limiter::source_name(verdict.decision.source);
   out += '"';
-  if (!store_failed(verdict.decision)) append_figures(out, *verdict.rule, verdict.decision, verdict.allowed);
+  if (verdict.has_figures()) append_figures(out, *verdict.rule, verdict.decision, verdict.allowed);
 }
 
 void append_answer(std::string& out, const limiter::Answer& answer) {
-  const std::string_view without_rule = answer.known_domain ? "no_limit" : "unknown_domain";
-  // The decision as a whole says allowed where a limit in shadow mode decides; its own verdict is in its status.
-  const std::size_t which = answer.decision.which;
-  const limiter::Status* deciding = which < answer.statuses.size() ? &answer.statuses[which] : nullptr;
-  append_verdict(out, {.allowed = answer.allowed,
-                       .fits = deciding != nullptr ? deciding->decision.allowed : answer.allowed,
-                       .never_fits = deciding != nullptr && deciding->never_fits,
-                       .rule = answer.deciding,
-                       .decision = answer.decision,
-                       .without_rule = without_rule});
+  append_verdict(out, limiter::verdict_of(answer));
   append_name(out, "descriptors");
   out += '[';
   for (std::size_t i = 0; i < answer.statuses.size(); ++i) {
-    const limiter::Status& status = answer.statuses[i];
     out += i == 0 ? "{" : ",{";
-    append_verdict(out, {.allowed = !status.over_limit,
-                         .fits = status.decision.allowed,
-                         .never_fits = status.never_fits,
-                         .rule = status.rule,
-                         .decision = status.decision,
-                         .without_rule = without_rule});
+    append_verdict(out, limiter::verdict_of(answer, i));
+    if (answer.explain && answer.statuses[i].rule != nullptr) append_explanation(out, answer.statuses[i]);
     out += '}';
   }
   out += ']';
@@ -467,8 +551,8 @@ void append_answer(std::string& out, const limiter::Answer& answer) {
 
 }  // namespace
 
-bool decode_check(std::string_view text, RequestBatch& batch, bool& is_array, DecodeFault& fault) {
-  return CheckDecoder(text, std::nullopt, batch, fault).decode(is_array);
+bool decode_form(std::string_view text, Form form, RequestBatch& batch, bool& is_array, DecodeFault& fault) {
+  return CheckDecoder(text, form, batch, fault).decode(is_array);
 }
 
 bool decode_check_with(std::string_view text, MoreMembers& more, RequestBatch& batch, DecodeFault& fault) {
@@ -479,14 +563,17 @@ bool decode_check_with(std::string_view text, MoreMembers& more, RequestBatch& b
   return false;
 }
 
-bool decode_verb(std::string_view text, limiter::CounterVerb::Kind kind, RequestBatch& batch, bool& is_array,
-                 DecodeFault& fault) {
-  return CheckDecoder(text, kind, batch, fault).decode(is_array);
-}
-
 void encode_check(const limiter::Answer& answer, std::string& out) {
   out += '{';
   append_answer(out, answer);
+  if (answer.hold) {
+    const bool is_lease = answer.hold->kind == limiter::Hold::Kind::lease;
+    append_name(out, is_lease ? "lease" : "reservation");
+    append_json_string(out, limiter::to_text(*answer.hold));
+    if (!is_lease) {
+      append_wait(out, "expires_in", Wait(answer.hold->lasts));
+    }
+  }
   out += '}';
 }
 

@@ -1,6 +1,7 @@
 // Sluice's own JSON, POST /v1/check: see docs/http-api.md.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -11,9 +12,17 @@
 
 namespace sluice::http {
 
-/// Decodes one request or an array of them (`is_array`) into `batch`. False: `fault` tells what and where. Nothing is
+/// What is asked for, and so which members a request has: see docs/http-api.md.
+enum class Form : std::uint8_t { check, reserve, refund, settle, penalize, reset, ban, release, commit, cancel };
+
+/// Decodes one request or an array of them (`is_array`) into `batch`; those that are no checks into batch.verbs(), too.
+/// False: `fault` tells what and where. Nothing is
 /// guessed: a wrong type, an unknown or repeated name, a number out of range are all faults.
-[[nodiscard]] bool decode_check(std::string_view text, RequestBatch& batch, bool& is_array, DecodeFault& fault);
+[[nodiscard]] bool decode_form(std::string_view text, Form form, RequestBatch& batch, bool& is_array,
+                               DecodeFault& fault);
+[[nodiscard]] inline bool decode_check(std::string_view text, RequestBatch& batch, bool& is_array, DecodeFault& fault) {
+  return decode_form(text, Form::check, batch, is_array, fault);
+}
 
 /// Reads members of a request that a check does not have.
 class MoreMembers {
@@ -30,11 +39,6 @@ class MoreMembers {
 
 /// The same of one request that has `more` members.
 [[nodiscard]] bool decode_check_with(std::string_view text, MoreMembers& more, RequestBatch& batch, DecodeFault& fault);
-
-/// The same of requests for a verb, into batch.verbs(), too. Each verb has the fields that it needs: see
-/// docs/http-api.md.
-[[nodiscard]] bool decode_verb(std::string_view text, limiter::CounterVerb::Kind kind, RequestBatch& batch,
-                               bool& is_array, DecodeFault& fault);
 
 /// Appends the answer to one request. Precondition: answer.problem is none.
 void encode_check(const limiter::Answer& answer, std::string& out);

@@ -8,9 +8,10 @@
 namespace sluice::http {
 
 inline constexpr auto kErrorCodes = std::to_array<std::string_view>(
-    {"bad_request", "invalid_json", "invalid_request", "length_required", "method_not_allowed", "no_policy",
-     "no_requests", "no_such_ticket", "not_found", "queue_down", "queue_full", "queue_too_old", "queue_too_slow",
-     "request_timeout", "store_unavailable", "tickets_down", "too_late", "unauthorized"});
+    {"bad_request",     "invalid_json",      "invalid_request", "length_required", "method_not_allowed",
+     "needs_lease",     "no_policy",         "no_requests",     "no_such_ticket",  "not_enforced",
+     "not_found",       "queue_down",        "queue_full",      "queue_too_old",   "queue_too_slow",
+     "request_timeout", "store_unavailable", "tickets_down",    "too_late",        "unauthorized"});
 
 /// One of them; another does not compile. A value.
 class ErrorCode {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "front/headers.h"
+#include "front/http/check_codec.h"
 #include "front/http/error_code.h"
 #include "front/http/forward_auth.h"
 #include "front/http/http_context.h"
@@ -19,6 +20,9 @@
 #include "front/http/request_batch.h"
 #include "front/http/request_reader.h"
 #include "front/http/response.h"
+#include "front/resp/throttle_limits.h"
+#include "front/resp/throttle_step.h"
+#include "front/session_host.h"
 #include "limiter/call.h"
 #include "limiter/verb_call.h"
 #include "metrics/metrics.h"
@@ -28,6 +32,7 @@
 #include "queue/tickets.h"
 #include "sluice/clock.h"
 #include "store/store.h"
+#include "tracing/span.h"
 
 namespace sluice::http {
 
@@ -38,6 +43,7 @@ struct Scratch {
   front::HeaderList headers;
   DateCache date;
   Mappers mappers;
+  resp::ThrottleLimits throttle_limits;
 };
 
 /// What a connection works with; all of it is its thread's and outlives it.
@@ -49,6 +55,7 @@ struct Environment {
   const Clock& clock;
   const bool& draining;
   Scratch& scratch;
+  bool is_certified = false;  ///< the peer has shown a certificate that is trusted
 };
 
 /// Answers come in the order of their requests. While a store has yet to answer one, those behind it wait unread; so do
@@ -56,21 +63,9 @@ struct Environment {
 ///
 /// The owner: feeds what the peer sends while wants_input(), sends output() whenever there is some and reports it by
 /// sent(), and ends the connection once finished(). After each of these it looks at deadline().
-class HttpConnection final : private limiter::Call::Owner, private limiter::VerbCall::Owner {
+class HttpConnection final : private limiter::Call::Owner, private limiter::VerbCall::Owner, private resp::Step::Owner {
  public:
-  class Host {
-   public:
-    /// A store has answered a request that was waiting: output(), wants_input() and finished() may have changed.
-    virtual void resumed() = 0;
-    /// What brings work of other threads to the connection's own; it may outlive the connection.
-    using Poster = std::function<void(std::function<void()> work)>;
-    [[nodiscard]] virtual Poster poster() {
-      return [](const std::function<void()>& work) { work(); };
-    }
-
-   protected:
-    ~Host() = default;
-  };
+  using Host = front::SessionHost;
 
   /// `peer`: the address of who is connected, or of the client that a balancer tells of; empty: not known.
   HttpConnection(const Environment& environment, Host& host, Time now, std::string peer = {});
@@ -85,7 +80,7 @@ class HttpConnection final : private limiter::Call::Owner, private limiter::Verb
   [[nodiscard]] bool wants_input() const;
 
   [[nodiscard]] std::string_view output() const { return std::string_view(output_).substr(output_sent_); }
-  /// The first `count` bytes of output() were taken by the peer.
+  /// The first `count` bytes of output() were taken by the peer; 0: it takes none now.
   void sent(std::size_t count, Time now);
 
   /// Everything is said and sent: no more output will come. The owner shuts its sending side.
@@ -105,8 +100,8 @@ class HttpConnection final : private limiter::Call::Owner, private limiter::Verb
   /// The peer is beyond waiting for: end now, whatever is unsent.
   [[nodiscard]] bool aborted() const { return aborted_; }
 
-  /// Answers what has been read of, then ends.
-  void drain();
+  /// Ends with the next answer, which says so, or when the peer is quiet.
+  void drain(Time now);
 
  private:
   enum class State : std::uint8_t { reading, deciding, holding, closing };
@@ -114,6 +109,8 @@ class HttpConnection final : private limiter::Call::Owner, private limiter::Verb
     none,
     check,
     peek,
+    acquire,
+    reserve,
     verb,
     json,
     authorize,
@@ -122,7 +119,9 @@ class HttpConnection final : private limiter::Call::Owner, private limiter::Verb
     queues,
     health,
     metrics,
-    index
+    index,
+    extra,
+    throttle
   };
   static constexpr std::string_view kTicketPath = "/v1/tickets/";
   /// A request that the desk has yet to answer; the answer may come after the connection has gone.
@@ -140,16 +139,23 @@ class HttpConnection final : private limiter::Call::Owner, private limiter::Verb
 
   void answered(limiter::Call& call) override;
   void answered(limiter::VerbCall& call) override;
+  void step_done() override;
 
   void work(Time now);
   void work_on(std::string_view& bytes, Time now);
   void head_read(Time now);
   void enter_phase(Time now);
   void serve(Time now);
+  [[nodiscard]] bool is_admitted(Time now) const;
   void serve_decision(Time now);
   void serve_page(Time now);
   void serve_authorize(Time now);
   void serve_health(Time now);
+  void serve_extra_page(Time now);
+  void serve_throttle(Time now);
+  void reply_fault(Time now);
+  void reply_bad_request(Time now);
+  void answer_throttle(Time now);
   void serve_ticket(Time now);
   void serve_queues(Time now);
   void answer_admit(Time now);
@@ -162,9 +168,15 @@ class HttpConnection final : private limiter::Call::Owner, private limiter::Verb
   void resume_with(Answer answer);
   [[nodiscard]] bool decode(DecodeFault& fault);
   void decide(Time now);
-  [[nodiscard]] store::Progress start(std::size_t index, Request request, Time now);
+  [[nodiscard]] bool are_sound(std::span<const Request> requests, Time now);
+  [[nodiscard]] Request shaped(Request request) const;
+  [[nodiscard]] store::Progress start(std::size_t index, const Request& request, Time now);
   void one_answered();
   void answer_decided(Time now);
+  // A span of the present request, where there is a tracer.
+  void begin_span(std::string_view domain, Time now);
+  void describe_span();
+  void end_span(unsigned status);
   [[nodiscard]] bool hold_back(Time now);
   void end_hold(Time now);
   void answer_check(Time now);
@@ -173,7 +185,7 @@ class HttpConnection final : private limiter::Call::Owner, private limiter::Verb
   void answer_json(Time now);
   void answer_authorize(Time now);
   void reply_authorized(Time now);
-  void reply_unauthorized(const request::Mapper& mapper, Time now);
+  void reply_unauthorized(std::string_view message, std::string_view challenge, Time now);
   [[nodiscard]] bool answer_problem(limiter::Answer::Problem problem, Time now);
   void reply_items(bool failed, Time now);
   void render_headers(const limiter::Answer& answer);
@@ -201,13 +213,14 @@ class HttpConnection final : private limiter::Call::Owner, private limiter::Verb
 
   State state_ = State::reading;
   Route route_ = Route::none;
-  limiter::CounterVerb::Kind verb_ = limiter::CounterVerb::Kind::reset;  ///< of the route `verb`
+  Form form_ = Form::check;      ///< of the present request, where it is one of Sluice's own JSON
   unsigned allow_status_ = 200;  ///< of the present request, on the route `authorize`
   unsigned deny_status_ = 429;   ///< ″
   bool is_array_ = false;
   bool input_ended_ = false;
   bool lingers_ = false;
   bool drains_ = false;
+  bool has_more_ = false;  ///< bytes had come behind the present request
   bool aborted_ = false;
   bool keep_alive_ = true;  ///< after the present request
 
@@ -215,13 +228,16 @@ class HttpConnection final : private limiter::Call::Owner, private limiter::Verb
   limiter::Call call_;
   std::vector<std::unique_ptr<limiter::Call>> more_calls_;      ///< for the second and later requests of an array
   std::vector<std::unique_ptr<limiter::VerbCall>> verb_calls_;  ///< made when they are needed
-  std::shared_ptr<QueueWait> wait_;  ///< of the present request, if it may wait in a queue; null: none
+  std::unique_ptr<resp::ThrottleStep> throttle_;                ///< of POST /throttle, made when it is needed
+  std::shared_ptr<QueueWait> wait_;      ///< of the present request, if it may wait in a queue; null: none
+  std::unique_ptr<tracing::Span> span_;  ///< of the present request; null: none
   std::size_t calls_ = 0;
   std::size_t pending_ = 0;
 
   RequestReader::Phase phase_ = RequestReader::Phase::idle;
-  std::int64_t phase_since_ = 0;  ///< steady; when the present phase of reading, or closing, began
-  std::int64_t taken_since_ = 0;  ///< steady; when the peer last took output, or output began to wait
+  std::int64_t phase_since_ = 0;    ///< steady; when the present phase of reading, or closing, began
+  std::int64_t drained_since_ = 0;  ///< steady; when draining began
+  std::int64_t taken_since_ = 0;    ///< steady; when the peer last took output, or output began to wait
 };
 
 }  // namespace sluice::http

@@ -3,45 +3,23 @@
 #include <utility>
 
 #include "front/http/admit_codec.h"
+#include "front/http/content_type.h"
 #include "front/http/error_json.h"
 #include "front/http/http_connection.h"
+#include "queue/admission_json.h"
+#include "queue/overflow_of.h"
 
 namespace sluice::http {
-namespace {
-
-constexpr std::string_view kJson = "application/json";
-
-/// Whom a request without a key shares the rate with: others that are over the same.
-std::string group_of(const queue::Message& message, std::size_t descriptor) {
-  std::string group;
-  for (const auto& [key, value] : message.descriptors[descriptor].entries) {
-    group += std::to_string(key.size()) + ':' + key + '=' + value + ',';
-  }
-  return group;
-}
-
-/// The limit with whose queue the request may wait: all that deny it must let it. Null: it may not.
-const policy::Rule* overflow_of(const limiter::Answer& answer) {
-  if (answer.allowed || !answer.has_figures || answer.deciding == nullptr || !answer.deciding->overflow) return nullptr;
-  if (answer.decision.retry_after.is_never()) return nullptr;
-  for (const limiter::Status& status : answer.statuses) {
-    if (status.over_limit && status.rule != nullptr && !status.rule->overflow) return nullptr;
-  }
-  return answer.deciding;
-}
-
-}  // namespace
-
 void HttpConnection::answer_admit(Time now) {
   const limiter::Answer& answer = call_.answer();
-  const policy::Rule* rule = overflow_of(answer);
+  const policy::Rule* rule = queue::overflow_of(answer);
   if (rule == nullptr || environment_.context.desk == nullptr) {
     answer_check(now);
     return;
   }
   const std::shared_ptr<QueueWait> wait = begin_wait();
   queue::Message message = std::move(wait->message);
-  message.group = message.key.empty() ? group_of(message, answer.decision.which) : message.key;
+  message.group = queue::group_of(message, answer.decision.which);
   environment_.context.desk->admit(*rule, std::move(message),
                                    [post = host_.poster(), wait](queue::Admission admission) {
                                      post([wait, admission = std::move(admission)] {
@@ -57,7 +35,7 @@ void HttpConnection::admitted(const queue::Admission& admission) {
     body.clear();
     headers.clear();
     if (admission.stored) {
-      encode_admission(admission, body);
+      queue::encode_admission(admission, body);
       headers.add("Location") = "/v1/tickets/" + admission.ticket;
       reply({.status = 202, .content_type = kJson, .allow = {}, .no_store = false}, now, headers.fields());
       return;

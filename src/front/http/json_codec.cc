@@ -58,6 +58,7 @@ class RateLimitDecoder {
     std::uint64_t hits = 0;
     if (!number(kLargest32, hits)) return false;
     batch_.request().cost = std::max<std::uint64_t>(hits, 1);
+    batch_.request().has_cost = hits != 0;
     return true;
   }
 
@@ -284,6 +285,7 @@ void encode_rate_limit_response(const limiter::Answer& answer, const front::Head
     }
     out += ']';
   }
+  if (!answer.dynamic_metadata.empty()) members.next("dynamicMetadata") += answer.dynamic_metadata;
   members.end();
 }
 

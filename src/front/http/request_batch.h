@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "limiter/counter_verb.h"
+#include "limiter/hold_request.h"
 #include "policy/request.h"
 
 namespace sluice::http {
@@ -34,6 +36,9 @@ class RequestBatch {
   void add_entry(Entry entry);
   /// Of the request and the descriptor begun last.
   [[nodiscard]] Request& request() { return requests_.back(); }
+  /// The request begun last is that of a hold, which it keeps.
+  limiter::HoldRequest& set_hold(limiter::Hold hold);
+  [[nodiscard]] const limiter::HoldRequest& hold() const { return *holds_.back(); }
   /// Of the request begun last: what is to be done, when it is no check.
   [[nodiscard]] limiter::CounterVerb& verb() { return verbs_.back(); }
   [[nodiscard]] Descriptor& descriptor() { return descriptors_.back(); }
@@ -52,6 +57,7 @@ class RequestBatch {
     std::size_t end = 0;
   };
   std::vector<Request> requests_;
+  std::vector<std::unique_ptr<limiter::HoldRequest>> holds_;  ///< one per request; null: none
   std::vector<limiter::CounterVerb> verbs_;
   std::vector<Descriptor> descriptors_;
   std::vector<Entry> entries_;

@@ -13,6 +13,7 @@
 #include "base/ascii.h"
 #include "front/http/accept.h"
 #include "front/http/forward_auth.h"
+#include "identity/guard.h"
 
 namespace sluice::http {
 namespace {
@@ -81,8 +82,14 @@ RequestFault describe(const ErrorCode& error, bool in_body) {
 /// Takes the facts out of Beast's events; what it does not check, or not strictly enough, is checked here.
 class RequestReader::Parser final : public beast_http::basic_parser<true> {
  public:
-  Parser(RequestHead& head, KeptHead& kept, std::string& chunks, const HttpOptions& options)
-      : head_(head), kept_(kept), chunks_(chunks), max_fields_(options.max_fields) {
+  Parser(RequestHead& head, KeptHead& kept, tracing::TraceFields& trace, std::string& chunks,
+         const HttpOptions& options)
+      : head_(head),
+        kept_(kept),
+        trace_(trace),
+        chunks_(chunks),
+        max_fields_(options.max_fields),
+        takes_trace_(options.tracer != nullptr) {
     header_limit(std::numeric_limits<std::uint32_t>::max());  // the reader has looked at its size
     body_limit(options.max_body);
   }
@@ -146,13 +153,16 @@ class RequestReader::Parser final : public beast_http::basic_parser<true> {
 
   RequestHead& head_;
   KeptHead& kept_;
+  tracing::TraceFields& trace_;
   std::string& chunks_;
   std::size_t max_fields_;
+  bool takes_trace_;
   std::size_t fields_ = 0;
   std::uint64_t chunk_left_ = 0;
   bool in_trailer_ = false;
   bool keeps_ = false;
   bool has_host_ = false;
+  bool has_authorization_ = false;
   bool has_length_ = false;
   bool has_encoding_ = false;
   AcceptPreference accept_;
@@ -183,15 +193,26 @@ void RequestReader::Parser::on_field_impl(beast_http::field name, BeastView beas
       }
       break;
     case beast_http::field::content_encoding:
-      if (!equal_ignoring_case(value, "identity")) refuse({415, "no Content-Encoding is understood"}, error);
+      // A proxy that asks about a request passes on what describes that one's body, without the body.
+      if (!keeps_ && !equal_ignoring_case(value, "identity")) refuse({415, "no Content-Encoding is understood"}, error);
       break;
     case beast_http::field::expect:
       if (!equal_ignoring_case(value, "100-continue")) refuse({417, "unknown expectation"}, error);
       head_.expects_continue = head_.http_1_1;
       break;
+    case beast_http::field::authorization:
+      // Who reads the first of several would let in another one than who reads the last. What a proxy only tells of is
+      // its application's to refuse.
+      if (std::exchange(has_authorization_, true) && !keeps_) refuse({400, "more than one Authorization"}, error);
+      if (const std::string_view token = identity::bearer_of(value); !token.empty()) head_.bearer = token;
+      break;
     case beast_http::field::accept:
       accept_.add(value);
       head_.wants_problem = accept_.wants_problem();
+      break;
+    case beast_http::field::unknown:
+      if (takes_trace_ && equal_ignoring_case(to_view(beast_name), "traceparent")) trace_.add_parent(value);
+      if (takes_trace_ && equal_ignoring_case(to_view(beast_name), "tracestate")) trace_.add_state(value);
       break;
     default:
       break;
@@ -211,7 +232,8 @@ struct RequestReader::Impl {
     head = {};
     head.path = std::move(path);
     kept_head.clear();
-    parser.emplace(head, kept_head, chunks, options);
+    if (options.tracer != nullptr) trace.clear();
+    parser.emplace(head, kept_head, trace, chunks, options);
     body = {};
     read_bytes = 0;
     searched = 0;
@@ -239,6 +261,7 @@ struct RequestReader::Impl {
   const HttpOptions& options;
   RequestHead head;
   KeptHead kept_head;
+  tracing::TraceFields trace;
   std::optional<Parser> parser;
   std::string chunks;  ///< a chunked body, decoded
   std::string_view body;
@@ -349,6 +372,7 @@ void RequestReader::next() { impl_->start(); }
 
 const RequestHead& RequestReader::head() const { return impl_->head; }
 KeptHead& RequestReader::kept_head() { return impl_->kept_head; }
+const tracing::TraceFields& RequestReader::trace() const { return impl_->trace; }
 std::string_view RequestReader::body() const { return impl_->body; }
 const RequestFault& RequestReader::fault() const { return impl_->fault; }
 RequestReader::Phase RequestReader::phase() const { return impl_->phase; }

@@ -9,6 +9,7 @@
 
 #include "front/http/http_context.h"
 #include "front/http/kept_head.h"
+#include "tracing/trace_context.h"
 
 namespace sluice::http {
 
@@ -24,6 +25,7 @@ struct RequestHead {
   bool has_length = false;  ///< Content-Length or chunked was given
   bool expects_continue = false;
   bool wants_problem = false;  ///< prefers application/problem+json to application/json
+  std::string bearer;          ///< the token of Authorization: Bearer; empty: none
 };
 
 /// Why a request cannot be read on; the connection cannot go on, either.
@@ -59,6 +61,8 @@ class RequestReader {
   [[nodiscard]] const RequestHead& head() const;
   /// The whole head, where its path decides about the request of somebody else (see auth_form).
   [[nodiscard]] KeptHead& kept_head();
+  /// What it tells of its trace; nothing without a tracer in the options.
+  [[nodiscard]] const tracing::TraceFields& trace() const;
   /// A view into the bytes last given to read(), or into the reader.
   [[nodiscard]] std::string_view body() const;
   [[nodiscard]] const RequestFault& fault() const;

@@ -4,6 +4,7 @@
 
 #include "front/http/answer_json.h"
 #include "front/http/json_text.h"
+#include "limiter/words.h"
 #include "store/failure.h"
 
 namespace sluice::http {
@@ -15,27 +16,20 @@ void append_result(std::string& out, std::string_view result) {
   out += '"';
 }
 
-std::string_view without_counter(const limiter::VerbAnswer& answer) {
-  return answer.known_domain ? "no_limit" : "unknown_domain";
-}
-
 void append_status(std::string& out, const limiter::VerbAnswer& answer, const limiter::VerbStatus& status) {
-  if (status.rule == nullptr) {
-    append_result(out, without_counter(answer));
-    out += '}';
-    return;
+  append_result(out, limiter::result_of(answer, status));
+  if (status.rule != nullptr) {
+    append_name(out, "limit_name");
+    append_json_string(out, status.rule->label());
   }
-  const bool failed = status.failure != store::Failure::none;
-  append_result(out, status.done ? "done" : failed ? "store_unavailable" : "unlimited");
-  append_name(out, "limit_name");
-  append_json_string(out, status.rule->label());
-  if (status.done) {
+  // A ban says nothing of the limit's own counter.
+  if (status.done && answer.kind != limiter::CounterVerb::Kind::ban) {
     append_name(out, "source");
     out += '"';
-    out += source_name(status.decision.source);
+    out += limiter::source_name(status.decision.source);
     out += '"';
     append_figures(out, *status.rule, status.decision, true);
-  } else if (failed) {
+  } else if (status.failure != store::Failure::none) {
     append_name(out, "may_be_done");
     out += store::may_be_done(status.failure) ? "true" : "false";
     append_name(out, "message");
@@ -47,7 +41,7 @@ void append_status(std::string& out, const limiter::VerbAnswer& answer, const li
 }  // namespace
 
 void encode_verb(const limiter::VerbAnswer& answer, std::string& out) {
-  append_result(out, answer.failed ? "store_unavailable" : answer.any_done ? "done" : without_counter(answer));
+  append_result(out, limiter::result_of(answer));
   append_name(out, "descriptors");
   out += '[';
   for (std::size_t i = 0; i < answer.statuses.size(); ++i) {

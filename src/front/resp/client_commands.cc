@@ -1,11 +1,10 @@
 #include "front/resp/client_commands.h"
 
-#include <openssl/crypto.h>
-#include <openssl/sha.h>
-
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "base/ascii.h"
 #include "front/resp/command_table.h"
@@ -15,43 +14,16 @@ namespace sluice::resp {
 namespace {
 
 using Arguments = std::span<const std::string_view>;
-using Digest = std::array<unsigned char, SHA256_DIGEST_LENGTH>;
 
 constexpr std::string_view kVersion = SLUICE_VERSION;
 // What clients may expect of the commands that are here.
 constexpr std::string_view kRedisVersion = "7.0.0";
-
-Digest digest_of(std::string_view text) {
-  Digest digest{};
-  SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest.data());
-  return digest;
-}
-
-bool is_password(std::string_view given, std::string_view right) {
-  const Digest one = digest_of(given);
-  const Digest other = digest_of(right);
-  return CRYPTO_memcmp(one.data(), other.data(), one.size()) == 0;
-}
-
-std::string wrong_arity(std::string_view command) {
-  return "ERR wrong number of arguments for '" + std::string(command) + "' command";
-}
 
 std::string_view word(Arguments arguments, std::size_t index) {
   return index < arguments.size() ? arguments[index] : std::string_view();
 }
 
 bool is(std::string_view word, std::string_view name) { return equal_ignoring_case(word, name); }
-
-// Why these credentials are refused.
-std::optional<std::string_view> refuse(std::string_view user, std::string_view password, Client& client,
-                                       const RespOptions& options) {
-  if (options.password.empty()) return "ERR AUTH was sent, but this server has no password";
-  const bool is_right = is_password(password, options.password);
-  if (user != "default" || !is_right) return "WRONGPASS user or password is wrong";
-  client.is_trusted = true;
-  return std::nullopt;
-}
 
 void ping(Arguments arguments, ReplyWriter& reply) {
   if (arguments.size() > 2) {
@@ -71,13 +43,13 @@ void echo(Arguments arguments, ReplyWriter& reply) {
   }
 }
 
-void auth(Arguments arguments, Client& client, const RespOptions& options, ReplyWriter& reply) {
+void auth(Arguments arguments, Client& client, std::int64_t steady, ReplyWriter& reply) {
   if (arguments.size() < 2 || arguments.size() > 3) {
     reply.error(wrong_arity("auth"));
     return;
   }
   const std::string_view user = arguments.size() == 3 ? arguments[1] : "default";
-  if (const auto refusal = refuse(user, arguments.back(), client, options)) {
+  if (const auto refusal = client.rights.give(user, arguments.back(), steady)) {
     reply.error(*refusal);
   } else {
     reply.simple("OK");
@@ -108,7 +80,7 @@ void write_hello(const Client& client, ReplyWriter& reply) {
   reply.array(0);
 }
 
-void hello(Arguments arguments, Client& client, const RespOptions& options, std::string& out) {
+void hello(Arguments arguments, Client& client, std::int64_t steady, std::string& out) {
   ReplyWriter refusal(out, client.protocol);
   int protocol = client.protocol;
   std::size_t next = 1;
@@ -123,7 +95,7 @@ void hello(Arguments arguments, Client& client, const RespOptions& options, std:
   while (next < arguments.size()) {
     const std::size_t left = arguments.size() - next;
     if (is(arguments[next], "auth") && left >= 3) {
-      if (const auto why = refuse(arguments[next + 1], arguments[next + 2], client, options)) {
+      if (const auto why = client.rights.give(arguments[next + 1], arguments[next + 2], steady)) {
         refusal.error(*why);
         return;
       }
@@ -140,7 +112,7 @@ void hello(Arguments arguments, Client& client, const RespOptions& options, std:
       return;
     }
   }
-  if (!client.is_trusted) {
+  if (!client.rights.may_speak(steady)) {
     refusal.error("NOAUTH say HELLO with AUTH user password, or AUTH first");
     return;
   }
@@ -156,33 +128,46 @@ void select(Arguments arguments, ReplyWriter& reply) {
   } else if (arguments[1] == "0") {
     reply.simple("OK");
   } else {
-    reply.error("ERR there is only database 0");
+    reply.error(
+        "ERR there is only database 0: leave the number out of the client's address, and put it into the keys if it "
+        "tells them apart");
   }
 }
 
+using Subcommands = std::span<const CommandInfo>;
+
+constexpr std::array<CommandInfo, 6> kClientSubcommands = {{{"id", 2, false, "", ""},
+                                                            {"getname", 2, false, "", ""},
+                                                            {"setname", 3, false, "", ""},
+                                                            {"setinfo", 4, false, "", ""},
+                                                            {"no-evict", 3, false, "", ""},
+                                                            {"no-touch", 3, false, "", ""}}};
+constexpr std::array<CommandInfo, 4> kCommandSubcommands = {{{"count", 2, false, "", ""},
+                                                             {"list", 2, false, "", ""},
+                                                             {"docs", -2, false, "", ""},
+                                                             {"info", -2, false, "", ""}}};
+
 void client_command(Arguments arguments, Client& client, ReplyWriter& reply) {
   const std::string_view what = word(arguments, 1);
-  if (is(what, "id") && arguments.size() == 2) {
+  if (const auto refusal = refuse_subcommand(arguments)) {
+    reply.error(*refusal);
+  } else if (is(what, "id")) {
     reply.integer(static_cast<std::int64_t>(client.id));
-  } else if (is(what, "getname") && arguments.size() == 2) {
+  } else if (is(what, "getname")) {
     if (client.name.empty()) {
       reply.null();
     } else {
       reply.bulk(client.name);
     }
-  } else if (is(what, "setname") && arguments.size() == 3) {
+  } else if (is(what, "setname")) {
     if (!is_name(arguments[2])) {
       reply.error(kBadName);
       return;
     }
     client.name = arguments[2];
     reply.simple("OK");
-  } else if ((is(what, "setinfo") && arguments.size() == 4) || (is(what, "no-evict") && arguments.size() == 3) ||
-             (is(what, "no-touch") && arguments.size() == 3)) {
-    reply.simple("OK");  // there is nothing to do about it
   } else {
-    reply.error("ERR CLIENT has ID, GETNAME, SETNAME name, SETINFO what text, NO-EVICT and NO-TOUCH; not " +
-                quoted(what));
+    reply.simple("OK");  // there is nothing to do about the others
   }
 }
 
@@ -199,14 +184,61 @@ void write_info(const CommandInfo& command, ReplyWriter& reply) {
   reply.integer(key);
 }
 
-const CommandInfo* find_command(std::string_view name) {
-  const auto found = std::ranges::find_if(kCommandTable, [&](const CommandInfo& one) { return is(name, one.name); });
-  return found == kCommandTable.end() ? nullptr : &*found;
+// Takes the first of `arguments`, which are as CommandInfo has them; what is in brackets is one.
+std::string_view next_argument(std::string_view& arguments) {
+  const bool is_optional = arguments.starts_with('[');
+  const std::size_t end = arguments.find(is_optional ? ']' : ' ');
+  const std::size_t size = end == std::string_view::npos ? arguments.size() : end + (is_optional ? 1 : 0);
+  const std::string_view argument = arguments.substr(0, size);
+  arguments.remove_prefix(std::min(size + 1, arguments.size()));
+  return argument;
+}
+
+void write_docs(const CommandInfo& command, ReplyWriter& reply) {
+  std::size_t count = 0;
+  for (std::string_view rest = command.arguments; !rest.empty(); ++count) next_argument(rest);
+  reply.bulk(command.name);
+  reply.map(count == 0 ? 3 : 4);
+  reply.bulk("summary");
+  reply.bulk(command.summary);
+  reply.bulk("since");
+  reply.bulk(kVersion);
+  reply.bulk("group");
+  reply.bulk(command.has_key ? "limiter" : "server");
+  if (count == 0) return;
+  reply.bulk("arguments");
+  reply.array(count);
+  for (std::string_view rest = command.arguments; !rest.empty();) {
+    std::string_view name = next_argument(rest);
+    const bool is_optional = name.starts_with('[');
+    if (is_optional) name = name.substr(1, name.size() - 2);
+    reply.map(is_optional ? 3 : 2);
+    reply.bulk("name");
+    reply.bulk(name);
+    reply.bulk("type");
+    reply.bulk("string");
+    if (!is_optional) continue;
+    reply.bulk("flags");
+    reply.array(1);
+    reply.simple("optional");
+  }
+}
+
+void docs(Arguments names, ReplyWriter& reply) {
+  std::vector<const CommandInfo*> found;
+  for (const CommandInfo& one : kCommandTable) {
+    const bool is_wanted = std::ranges::any_of(names, [&](std::string_view name) { return is(name, one.name); });
+    if (names.empty() || is_wanted) found.push_back(&one);
+  }
+  reply.map(found.size());
+  for (const CommandInfo* one : found) write_docs(*one, reply);
 }
 
 void command(Arguments arguments, ReplyWriter& reply) {
   const std::string_view what = word(arguments, 1);
-  if (arguments.size() == 1) {
+  if (const auto refusal = refuse_subcommand(arguments)) {
+    reply.error(*refusal);
+  } else if (arguments.size() == 1) {
     reply.array(kCommandTable.size());
     for (const CommandInfo& one : kCommandTable) write_info(one, reply);
   } else if (is(what, "count")) {
@@ -215,8 +247,8 @@ void command(Arguments arguments, ReplyWriter& reply) {
     reply.array(kCommandTable.size());
     for (const CommandInfo& one : kCommandTable) reply.bulk(one.name);
   } else if (is(what, "docs")) {
-    reply.map(0);
-  } else if (is(what, "info")) {
+    docs(arguments.subspan(2), reply);
+  } else {
     reply.array(arguments.size() - 2);
     for (const std::string_view name : arguments.subspan(2)) {
       if (const CommandInfo* one = find_command(name)) {
@@ -225,27 +257,57 @@ void command(Arguments arguments, ReplyWriter& reply) {
         reply.null();
       }
     }
-  } else {
-    reply.error("ERR COMMAND has COUNT, LIST, DOCS and INFO; not " + quoted(what));
   }
 }
 
-void info(const Client& client, ReplyWriter& reply) {
-  std::string text = "# Server\r\nredis_version:";
-  text.append(kRedisVersion).append("\r\nredis_mode:standalone\r\nserver_name:sluice\r\nsluice_version:");
-  text.append(kVersion).append("\r\n\r\n# Clients\r\nclient_id:").append(std::to_string(client.id));
-  text.append("\r\n\r\n# Replication\r\nrole:master\r\nconnected_slaves:0\r\n");
+struct Section {
+  std::string_view name;
+  std::string lines;
+
+  // Those that are asked for; all when none is named. Of names that nothing here has, as Redis, nothing.
+  [[nodiscard]] bool is_wanted(Arguments names) const {
+    return names.empty() || std::ranges::any_of(names, [this](std::string_view asked) {
+             return is(asked, name) || is(asked, "default") || is(asked, "all") || is(asked, "everything");
+           });
+  }
+};
+
+void info(Arguments arguments, const Client& client, ReplyWriter& reply) {
+  std::string server = "# Server\r\nredis_version:";
+  server.append(kRedisVersion).append("\r\nredis_mode:standalone\r\nserver_name:sluice\r\nsluice_version:");
+  server.append(kVersion).append("\r\n");
+  const std::array<Section, 3> sections = {{{"server", std::move(server)},
+                                            {"clients", "# Clients\r\nclient_id:" + std::to_string(client.id) + "\r\n"},
+                                            {"replication", "# Replication\r\nrole:master\r\nconnected_slaves:0\r\n"}}};
+  std::string text;
+  for (const Section& section : sections) {
+    if (!section.is_wanted(arguments.subspan(1))) continue;
+    if (!text.empty()) text += "\r\n";
+    text += section.lines;
+  }
   reply.bulk(text);
 }
 
-void reset(Client& client, const RespOptions& options, std::string& out) {
+void reset(Client& client, std::string& out) {
   client.protocol = 2;
   client.name.clear();
-  client.is_trusted = options.password.empty();
+  client.rights.forget();
   ReplyWriter(out, client.protocol).simple("RESET");
 }
 
 }  // namespace
+
+std::optional<std::string> refuse_subcommand(Arguments arguments) {
+  const bool is_client = is(arguments.front(), "client");
+  if (!is_client && (!is(arguments.front(), "command") || arguments.size() == 1)) return std::nullopt;
+  const std::string_view what = word(arguments, 1);
+  for (const CommandInfo& one : is_client ? Subcommands(kClientSubcommands) : Subcommands(kCommandSubcommands)) {
+    if (is(what, one.name) && one.takes(arguments.size())) return std::nullopt;
+  }
+  return (is_client ? "ERR CLIENT has ID, GETNAME, SETNAME name, SETINFO what text, NO-EVICT and NO-TOUCH; not "
+                    : "ERR COMMAND has COUNT, LIST, DOCS and INFO; not ") +
+         quoted(what);
+}
 
 bool needs_no_password(Arguments arguments) {
   const std::string_view command = arguments.front();
@@ -253,7 +315,7 @@ bool needs_no_password(Arguments arguments) {
          (is(command, "reset") && arguments.size() == 1);
 }
 
-Outcome answer_client(Arguments arguments, Client& client, const RespOptions& options, std::string& out) {
+Outcome answer_client(Arguments arguments, Client& client, std::int64_t steady, std::string& out) {
   const std::string_view name = arguments.front();
   ReplyWriter reply(out, client.protocol);
   if (is(name, "ping")) {
@@ -264,9 +326,9 @@ Outcome answer_client(Arguments arguments, Client& client, const RespOptions& op
     reply.simple("OK");
     return Outcome::quit;
   } else if (is(name, "hello")) {
-    hello(arguments, client, options, out);
+    hello(arguments, client, steady, out);
   } else if (is(name, "auth")) {
-    auth(arguments, client, options, reply);
+    auth(arguments, client, steady, reply);
   } else if (is(name, "select")) {
     select(arguments, reply);
   } else if (is(name, "client")) {
@@ -274,9 +336,9 @@ Outcome answer_client(Arguments arguments, Client& client, const RespOptions& op
   } else if (is(name, "command")) {
     command(arguments, reply);
   } else if (is(name, "info")) {
-    info(client, reply);
+    info(arguments, client, reply);
   } else if (is(name, "reset") && arguments.size() == 1) {
-    reset(client, options, out);
+    reset(client, out);
   } else {
     return Outcome::unknown;
   }

@@ -7,16 +7,16 @@
 #include <string_view>
 
 #include "front/resp/reply_writer.h"
-#include "front/resp/resp_options.h"
+#include "front/resp/rights.h"
 
 namespace sluice::resp {
 
 /// What a connection has said of itself.
 struct Client {
-  explicit Client(std::uint64_t number) : id(number) {}
+  Client(std::uint64_t number, Rights its_rights) : id(number), rights(its_rights) {}
   std::uint64_t id;
   int protocol = 2;
-  bool is_trusted = false;  ///< has given the password, or needs none
+  Rights rights;
   std::string name;
 };
 
@@ -27,9 +27,13 @@ enum class Outcome : std::uint8_t {
 };
 
 /// Answers PING, ECHO, QUIT, HELLO, AUTH, SELECT, CLIENT, COMMAND, INFO, and RESET without a key. `arguments` begins
-/// with the command's name. Not thread-safe. Passwords are compared in a time that says nothing of them.
-[[nodiscard]] Outcome answer_client(std::span<const std::string_view> arguments, Client& client,
-                                    const RespOptions& options, std::string& out);
+/// with the command's name; `steady` is the time now. Not thread-safe.
+[[nodiscard]] Outcome answer_client(std::span<const std::string_view> arguments, Client& client, std::int64_t steady,
+                                    std::string& out);
+
+/// Why CLIENT or COMMAND cannot be followed by these words, as an error reply; nothing: it can, or it is another
+/// command.
+[[nodiscard]] std::optional<std::string> refuse_subcommand(std::span<const std::string_view> arguments);
 
 /// May it be said before the password?
 [[nodiscard]] bool needs_no_password(std::span<const std::string_view> arguments);

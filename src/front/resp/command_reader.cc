@@ -14,6 +14,7 @@ namespace {
 constexpr std::size_t kMaxNumberLine = 24;
 constexpr std::string_view kEnd = "\r\n";
 
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
 std::optional<char> hex_digit(char c) {
@@ -65,12 +66,25 @@ CommandReader::Status CommandReader::broken(std::string error) {
 
 CommandReader::Status CommandReader::read(std::string_view input) {
   arguments_.clear();
+  text_ = {};
   used_ = 0;
   if (input.empty()) return more(1);
-  return input.front() == '*' ? read_array(input) : read_line(input);
+  const Status status = input.front() == '*' ? read_array(input) : read_line(input);
+  text_ = input.substr(0, used_);
+  return status;
 }
 
 CommandReader::Status CommandReader::read_number(std::string_view input, std::string_view what, long long& number) {
+  // One digit or two, as nearly all are.
+  std::size_t at = used_ + 1;
+  if (at + 3 < input.size() && is_digit(input[at])) {
+    number = input[at++] - '0';
+    if (is_digit(input[at])) number = number * 10 + (input[at++] - '0');
+    if (input[at] == '\r' && input[at + 1] == '\n') {
+      used_ = at + kEnd.size();
+      return Status::command;
+    }
+  }
   const std::string_view rest = input.substr(used_ + 1);
   const std::size_t length = rest.substr(0, kMaxNumberLine).find(kEnd);
   if (length == std::string_view::npos) {

@@ -27,6 +27,8 @@ class CommandReader {
   [[nodiscard]] Status read(std::string_view input);
   /// Of the command just read; valid until the next read, and as long as the input.
   [[nodiscard]] std::span<const std::string_view> arguments() const { return arguments_; }
+  /// All its bytes; as long as the input.
+  [[nodiscard]] std::string_view text() const { return text_; }
   /// How many bytes of the input the command took.
   [[nodiscard]] std::size_t used() const { return used_; }
   /// After `more`: reading again is of no use before the input has this many bytes.
@@ -46,6 +48,7 @@ class CommandReader {
   Status broken(std::string error);
 
   std::vector<std::string_view> arguments_;
+  std::string_view text_;
   std::string unquoted_;  ///< text of quoted words
   std::string error_;
   std::size_t used_ = 0;

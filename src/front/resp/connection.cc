@@ -1,9 +1,12 @@
 #include "front/resp/connection.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "base/ascii.h"
+#include "base/drain.h"
+#include "front/resp/command_table.h"
 #include "front/resp/policy_step.h"
 
 namespace sluice::resp {
@@ -24,6 +27,12 @@ class TextStep final : public Step {
 // A browser that was told to send HTTP here must not reach a counter by the lines of its body.
 bool is_http(std::string_view name) { return equal_ignoring_case(name, "post") || equal_ignoring_case(name, "host:"); }
 
+bool is_script(std::string_view name) {
+  constexpr std::array<std::string_view, 8> names = {"eval",  "evalsha",  "eval_ro", "evalsha_ro",
+                                                     "fcall", "fcall_ro", "script",  "function"};
+  return std::ranges::any_of(names, [&](std::string_view one) { return equal_ignoring_case(name, one); });
+}
+
 void shrink(std::string& text) {
   if (text.capacity() > kKeptCapacity) text = std::string();
 }
@@ -31,20 +40,26 @@ void shrink(std::string& text) {
 }  // namespace
 
 Connection::Connection(const Environment& environment, Host& host, std::uint64_t id, Time now)
-    : environment_(environment), host_(host), client_(id), idle_since_(now.steady) {
-  client_.is_trusted = environment.options.password.empty();
-}
+    : environment_(environment),
+      host_(host),
+      client_(id, Rights(environment.options, environment.is_certified)),
+      idle_since_(now.steady) {}
 
 bool Connection::has_room() const {
   return !is_exclusive_ && steps_.size() < environment_.options.max_waiting &&
          output_.size() - sent_ < environment_.options.max_unsent;
 }
 
-bool Connection::wants_input() const { return !is_ending() && has_room(); }
+bool Connection::wants_input() const {
+  if (finished()) return lingers();
+  return !is_ending() && !has_input_ended_ && has_room();
+}
 
 void Connection::feed(std::string_view bytes, Time now) {
+  if (is_ending()) return;
   idle_since_ = now.steady;
-  if (input_.empty()) {
+  may_end_ = drained_since_ != kNever;
+  if (input_.empty() && !transaction_.is_running()) {
     const std::size_t used = run(bytes, now);
     if (is_closing_) return;
     input_.assign(bytes.substr(used));
@@ -56,13 +71,44 @@ void Connection::feed(std::string_view bytes, Time now) {
 }
 
 void Connection::end_of_input(Time now) {
+  has_input_ended_ = true;
   proceed(now);
+  end_after_input();
+}
+
+void Connection::end_after_input() {
+  if (has_input_ended_ && has_room() && !transaction_.is_running()) close_input();
+}
+
+void Connection::drain(Time now) {
+  drained_since_ = now.steady;
+  may_end_ = has_pending() || !output().empty();
+}
+
+bool Connection::has_pending() const { return !steps_.empty() || !input_.empty() || transaction_.is_running(); }
+
+bool Connection::may_end() const { return may_end_ && !is_closing_ && !has_pending() && !transaction_.is_open(); }
+
+bool Connection::must_end(Time now) const { return may_end() && now.steady - drained_since_ >= kDrainGrace.count(); }
+
+void Connection::end(Time now) {
   close_input();
+  ending_since_ = now.steady;
+}
+
+void Connection::expire(Time now) {
+  if (now.steady < deadline()) return;
+  if (drained_since_ != kNever && !is_closing_ && !has_pending() && output().empty()) {
+    was_quiet_ = true;
+    end(now);
+  } else {
+    is_aborted_ = true;
+  }
 }
 
 void Connection::proceed(Time now) {
   ended_.clear();
-  if (!can_proceed()) return;
+  if (!can_proceed() || (transaction_.is_running() && !run_transaction(now))) return;
   const std::size_t used = run(input_, now);
   if (is_closing_ || used == 0) return;
   input_.erase(0, used);
@@ -71,10 +117,20 @@ void Connection::proceed(Time now) {
 }
 
 std::size_t Connection::run(std::string_view input, Time now) {
+  const bool is_in_transaction = transaction_.is_running();
   std::size_t used = 0;
   wanted_ = 0;
   while (!is_ending() && has_room() && used < input.size()) {
-    const CommandReader::Status status = reader_.read(input.substr(used));
+    const std::string_view rest = input.substr(used);
+    if (!transaction_.is_open() && repeated_.matches(rest) && client_.rights.may_speak(now.steady)) {
+      if (!carry_out(repeated_.throttle(), now)) {
+        is_exclusive_ = true;
+        break;
+      }
+      used += repeated_.used();
+      continue;
+    }
+    const CommandReader::Status status = reader_.read(rest);
     if (status == CommandReader::Status::more) {
       wanted_ = reader_.wanted();
       break;
@@ -90,21 +146,56 @@ std::size_t Connection::run(std::string_view input, Time now) {
       break;
     }
     used += reader_.used();
+    if (transaction_.is_running() && !is_in_transaction && !run_transaction(now)) break;
   }
   return used;
 }
 
+bool Connection::run_transaction(Time now) {
+  transaction_.ran(run(transaction_.rest(), now));
+  return !transaction_.is_running();
+}
+
 bool Connection::execute(std::span<const std::string_view> arguments, Time now) {
   const std::string_view name = arguments.front();
-  if (!client_.is_trusted && !needs_no_password(arguments)) {
+  if (!client_.rights.may_speak(now.steady) && !needs_no_password(arguments)) {
+    transaction_.spoil();
     error("NOAUTH give the password first: AUTH password");
     return true;
   }
+  if (transaction_.is_open() && keep(arguments)) return true;
   if (is_throttle(name)) return execute_throttle(arguments, now);
   if (arguments.size() > 1 && equal_ignoring_case(name, "reset")) return execute_reset(arguments, now);
   if (equal_ignoring_case(name, "sluice")) return execute_policy(arguments, now);
-  execute_other(arguments);
+  execute_other(arguments, now);
   return true;
+}
+
+bool Connection::keep(std::span<const std::string_view> arguments) {
+  if (!Transaction::keeps(arguments)) return false;
+  if (find_command(arguments.front()) == nullptr) {
+    transaction_.spoil();
+    return false;
+  }
+  if (const auto problem = transaction_.add(arguments, reader_.text())) {
+    error(*problem);
+  } else {
+    queue_text("+QUEUED\r\n");
+  }
+  return true;
+}
+
+void Connection::execute_transaction(std::span<const std::string_view> arguments) {
+  std::string reply = transaction_.answer(arguments);
+  environment_.metrics.add(metrics::Counter::resp_commands);
+  if (reply.starts_with('-')) environment_.metrics.add(metrics::Counter::resp_errors);
+  queue_text(std::move(reply));
+}
+
+bool Connection::may_change(Time now) {
+  const auto refusal = client_.rights.refuse_change(now.steady);
+  if (refusal) error(std::string(*refusal));
+  return !refusal;
 }
 
 std::unique_ptr<ThrottleStep> Connection::take_step() {
@@ -118,10 +209,16 @@ bool Connection::execute_throttle(std::span<const std::string_view> arguments, T
     error("ERR " + throttle.error().message);
     return true;
   }
-  if (throttle->gives_back && !steps_.empty()) return false;
+  repeated_.remember(reader_.text(), *throttle);
+  return carry_out(*throttle, now);
+}
+
+bool Connection::carry_out(const Throttle& throttle, Time now) {
+  if (throttle.gives_back && !may_change(now)) return true;
+  if (throttle.gives_back && !steps_.empty()) return false;
   environment_.metrics.add(metrics::Counter::resp_commands);
   std::unique_ptr<ThrottleStep> step = take_step();
-  const store::Progress progress = step->start(*throttle, now);
+  const store::Progress progress = step->start(throttle, now);
   if (progress == store::Progress::answered && steps_.empty()) {
     ReplyWriter reply(output_, client_.protocol);
     step->write(reply);
@@ -129,7 +226,7 @@ bool Connection::execute_throttle(std::span<const std::string_view> arguments, T
     return true;
   }
   started(std::move(step), progress);
-  is_exclusive_ = throttle->gives_back;
+  is_exclusive_ = throttle.gives_back;
   return true;
 }
 
@@ -138,6 +235,7 @@ bool Connection::execute_reset(std::span<const std::string_view> arguments, Time
     error("ERR wrong number of arguments for 'reset' command: expected RESET key, or RESET");
     return true;
   }
+  if (!may_change(now)) return true;
   if (!steps_.empty()) return false;
   environment_.metrics.add(metrics::Counter::resp_commands);
   std::unique_ptr<ThrottleStep> step = take_step();
@@ -148,11 +246,13 @@ bool Connection::execute_reset(std::span<const std::string_view> arguments, Time
 }
 
 bool Connection::execute_policy(std::span<const std::string_view> arguments, Time now) {
+  const bool changes = changes_counters(arguments);
+  // Who may not do it hears nothing of what was sent.
+  if (changes && !may_change(now)) return true;
   if (const auto problem = read_policy_command(arguments, policy_command_)) {
     error("ERR " + problem->message);
     return true;
   }
-  const bool changes = policy_command_.verb.has_value();
   if (changes && !steps_.empty()) return false;
   environment_.metrics.add(metrics::Counter::resp_commands);
   auto step = std::make_unique<PolicyStep>(owner(), environment_.metrics);
@@ -162,10 +262,15 @@ bool Connection::execute_policy(std::span<const std::string_view> arguments, Tim
   return true;
 }
 
-void Connection::execute_other(std::span<const std::string_view> arguments) {
+void Connection::execute_other(std::span<const std::string_view> arguments, Time now) {
   const std::string_view name = arguments.front();
+  if (Transaction::is_word(name)) {
+    execute_transaction(arguments);
+    return;
+  }
+  if (equal_ignoring_case(name, "reset")) transaction_.forget();
   std::string text;
-  switch (answer_client(arguments, client_, environment_.options, text)) {
+  switch (answer_client(arguments, client_, now.steady, text)) {
     case Outcome::answered:
       environment_.metrics.add(metrics::Counter::resp_commands);
       queue_text(std::move(text));
@@ -178,7 +283,10 @@ void Connection::execute_other(std::span<const std::string_view> arguments) {
     case Outcome::unknown:
       break;
   }
-  error("ERR unknown command " + quoted(name) + ": see COMMAND LIST");
+  error("ERR unknown command " + quoted(name) +
+        (is_script(name)
+             ? ": there are no scripts here; send its commands themselves, pipelined or between MULTI and EXEC"
+             : ": see COMMAND LIST"));
   if (is_http(name)) close_input();
 }
 
@@ -233,16 +341,21 @@ void Connection::sent(std::size_t size, Time now) {
   output_.clear();
   sent_ = 0;
   shrink(output_);
+  proceed(now);
+  end_after_input();
+  if (is_ending()) ending_since_ = now.steady;
 }
 
 bool Connection::finished() const { return is_ending() && steps_.empty() && output().empty(); }
 
 std::int64_t Connection::deadline() const {
   const RespOptions& options = environment_.options;
+  if (finished() && ending_since_ != kNever) return ending_since_ + kLinger.count();
   std::int64_t next = kNever;
   if (stalled_since_ != kNever) next = stalled_since_ + options.write_timeout.count();
   if (!steps_.empty() || !output().empty() || is_ending()) return next;
   if (!input_.empty()) return std::min(next, command_begun_ + options.command_timeout.count());
+  if (drained_since_ != kNever) return std::min(next, idle_since_ + kDrainGrace.count());
   if (options.idle_timeout.count() > 0) next = std::min(next, idle_since_ + options.idle_timeout.count());
   return next;
 }

@@ -15,13 +15,21 @@ const char* text_of(limiter::Answer::Problem problem) {
     case Problem::none:
       return nullptr;
     case Problem::empty_domain:
-      return "ERR the domain must not be empty";
+      return "the domain must not be empty";
     case Problem::no_descriptors:
-      return "ERR expected a key and a value";
+      return "expected a key and a value";
     case Problem::cost_out_of_range:
-      return "ERR the cost is out of range";
+      return "the cost is out of range";
+    case Problem::needs_lease:
+      return "the keys lead to a limit of concurrency, which has nothing to charge, to refund or to settle: use "
+             "SLUICE ACQUIRE and RELEASE";
+    case Problem::not_enforced:
+      return "the keys lead to a limit in shadow_mode or quota_mode, which denies nobody by itself and so has no "
+             "bans";
+    case Problem::too_long_to_hold:
+      return limiter::kTooLongToHold;
     case Problem::no_policy:
-      return "ERR no policy is loaded";
+      return "no policy is loaded";
   }
   return nullptr;
 }
@@ -56,7 +64,7 @@ void PolicyStep::answered(limiter::VerbCall& /*call*/) {
 
 void PolicyStep::write(ReplyWriter& reply) const {
   if (const char* problem = text_of(call_ ? call_->answer().problem : verb_call_->answer().problem)) {
-    reply.error(problem);
+    reply.error("ERR " + std::string(problem));
   } else if (call_) {
     write_check(call_->answer(), reply);
   } else {
@@ -73,13 +81,14 @@ void PolicyStep::write_check(const limiter::Answer& answer, ReplyWriter& reply) 
     reply.error("ERR the store failed: denied by on_store_failure");
     return;
   }
-  reply.array(2);
+  reply.array(answer.hold ? 3 : 2);
   write_decision(Dialect::cell, answer.decision, reply);
   if (answer.deciding == nullptr) {
     reply.null();
   } else {
     reply.bulk(answer.deciding->label());
   }
+  if (answer.hold) reply.bulk(limiter::to_text(*answer.hold));
 }
 
 void PolicyStep::write_verb(const limiter::VerbAnswer& answer, ReplyWriter& reply) {

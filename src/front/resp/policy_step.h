@@ -26,7 +26,8 @@ class PolicyStep final : public Step, private limiter::Call::Owner, private limi
   [[nodiscard]] store::Progress start(const PolicyCommand& command, const std::shared_ptr<const policy::Policy>& policy,
                                       store::Store& store, Time now);
   /// Of a check or a peek: an array of two, the five integers of CL.THROTTLE for all limits taken together, and the
-  /// name of the limit that decided (null: none did). Of another verb: how many counters it was done to.
+  /// name of the limit that decided (null: none did); of what was acquired or reserved, three: and what is to be given
+  /// back. Of another verb: how many counters it was done to.
   void write(ReplyWriter& reply) const override;
 
  private:

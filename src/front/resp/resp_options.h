@@ -5,11 +5,14 @@
 #include <cstddef>
 #include <string>
 
+#include "identity/guard.h"
+
 namespace sluice::resp {
 
 /// Defaults are what the daemon uses. Meanings and bounds: docs/resp.md.
 struct RespOptions {
-  std::string password;  ///< empty: none is asked for
+  std::string password;   ///< empty: none is asked for
+  identity::Guard guard;  ///< of commands that change counters otherwise than by a check
 
   std::size_t max_waiting = 1'024;  ///< commands of a connection that the store may have yet to answer
   std::size_t max_unsent =

@@ -4,13 +4,13 @@
 #include <array>
 #include <charconv>
 #include <chrono>
-#include <cmath>
 #include <limits>
 #include <optional>
 #include <system_error>
 #include <utility>
 
 #include "base/ascii.h"
+#include "base/seconds.h"
 #include "store/charge.h"
 
 namespace sluice::resp {
@@ -49,14 +49,10 @@ Result<std::int64_t> read_within(std::string_view text, std::string_view what, s
 }
 
 Result<std::chrono::nanoseconds> read_seconds(std::string_view text) {
-  double seconds = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds, std::chars_format::fixed);
-  // Two steps, as the product of a number beyond the range would not fit.
-  const bool in_range = error == std::errc{} && end == text.data() + text.size() && std::isfinite(seconds) &&
-                        seconds > 0 && seconds <= static_cast<double>(kMaxSeconds);
-  const auto period = std::chrono::microseconds(in_range ? std::llround(seconds * 1e6) : 0);
-  if (period.count() > 0) return std::chrono::nanoseconds(period);
-  return Error{"period must be 0.000001 to " + std::to_string(kMaxSeconds) + " seconds, is " + quoted(text)};
+  const auto period = parse_seconds(text, 6, kMaxSeconds);
+  if (period && period->count() > 0) return *period;
+  return Error{"period must be 0.000001 to " + std::to_string(kMaxSeconds) +
+               " seconds, with at most six decimals, is " + quoted(text)};
 }
 
 Error wrong_arity(const Command& command) {
@@ -142,20 +138,14 @@ Result<Throttle> read_throttle(std::span<const std::string_view> arguments) {
 void write_decision(Dialect dialect, const Decision& decision, ReplyWriter& reply) {
   const auto limit = static_cast<std::int64_t>(decision.limit);
   const auto remaining = static_cast<std::int64_t>(decision.remaining);
-  reply.array(5);
+  const std::int64_t reset_after = seconds(decision.reset_after);
   if (dialect == Dialect::throttlecrab) {
-    reply.integer(decision.allowed ? 1 : 0);
-    reply.integer(limit);
-    reply.integer(remaining);
-    reply.integer(seconds(decision.reset_after));
-    reply.integer(decision.allowed ? 0 : seconds(decision.retry_after));
+    const std::int64_t retry_after = decision.allowed ? 0 : seconds(decision.retry_after);
+    reply.integers(std::array<std::int64_t, 5>{decision.allowed ? 1 : 0, limit, remaining, reset_after, retry_after});
     return;
   }
-  reply.integer(decision.allowed ? 0 : 1);
-  reply.integer(limit);
-  reply.integer(remaining);
-  reply.integer(decision.allowed ? -1 : seconds(decision.retry_after));
-  reply.integer(seconds(decision.reset_after));
+  const std::int64_t retry_after = decision.allowed ? -1 : seconds(decision.retry_after);
+  reply.integers(std::array<std::int64_t, 5>{decision.allowed ? 0 : 1, limit, remaining, retry_after, reset_after});
 }
 
 }  // namespace sluice::resp

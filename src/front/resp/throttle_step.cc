@@ -28,7 +28,8 @@ store::Progress ThrottleStep::start_reset(std::string_view key, Time now) {
 
 void ThrottleStep::prepare(std::string_view key, const Bucket& bucket) {
   is_done = false;
-  limit_ = limits_.of(bucket);
+  // A share is counted with a lock, so one of another limit alone is taken.
+  if (const auto& limit = limits_.of(bucket); limit_ != limit) limit_ = limit;
   key_.clear();
   policy::KeyWriter writer(key_);
   writer.add_value(key);

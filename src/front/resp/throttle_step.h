@@ -27,6 +27,9 @@ class ThrottleStep final : public Step, private store::Check {
   /// Forgets a key.
   [[nodiscard]] store::Progress start_reset(std::string_view key, Time now);
   void write(ReplyWriter& reply) const override;
+  /// Once done: could the store not answer? If it could, what it has decided.
+  [[nodiscard]] bool failed() const { return failure != store::Failure::none; }
+  [[nodiscard]] const Decision& decision() const { return decision_; }
 
  private:
   void prepare(std::string_view key, const Bucket& bucket);

@@ -11,7 +11,7 @@ const KeyHash::Secrets& KeyHash::process_secrets() {
   static const Secrets kSecrets = [] {
     Secrets drawn;
     std::random_device entropy;
-    for (Secret* secret : {&drawn.place, &drawn.digest}) {
+    for (Secret* secret : {&drawn.place, &drawn.digest, &drawn.rounds}) {
       for (std::size_t i = 0; i < secret->size(); i += sizeof(std::uint32_t)) {
         const std::uint32_t word = entropy();
         std::memcpy(secret->data() + i, &word, sizeof word);
@@ -22,7 +22,11 @@ const KeyHash::Secrets& KeyHash::process_secrets() {
   return kSecrets;
 }
 
-KeyHash::KeyHash() : secrets_(process_secrets()) { static_assert(kSecretSize >= XXH3_SECRET_SIZE_MIN); }
+KeyHash::Way KeyHash::best_way() noexcept { return AesBlock::is_there() ? Way::aes : Way::xxh3; }
+
+KeyHash::KeyHash(Way way) noexcept : secrets_(process_secrets()), way_(way) {
+  static_assert(kSecretSize >= XXH3_SECRET_SIZE_MIN);
+}
 
 std::uint64_t KeyHash::operator()(std::uint32_t limit_id, std::string_view key) const noexcept {
   constexpr std::uint64_t odd = 0x9E3779B97F4A7C15;
@@ -34,6 +38,9 @@ KeyDigest KeyHash::digest(std::string_view key) const noexcept {
   return {hash.low64, hash.high64};
 }
 
-[[gnu::flatten]] KeyHash::Spot KeyHash::spot(std::string_view key) const noexcept { return Spot(quick_spot(key)); }
+[[gnu::flatten]] KeyHash::Spot KeyHash::spot(std::string_view key) const noexcept {
+  if (key.size() > kQuick) return Spot(spot_of(digest(key)));
+  return Spot(way_ == Way::aes ? quick_spot<Way::aes>(key) : quick_spot<Way::xxh3>(key));
+}
 
 }  // namespace sluice::store::memory

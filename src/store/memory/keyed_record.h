@@ -2,7 +2,10 @@
 #pragma once
 
 #include <array>
+#include <bit>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <type_traits>
 
 #include "algorithm/cell.h"
@@ -17,6 +20,7 @@ struct Generation {
   algorithm::CompiledLimit compiled;
   std::uint32_t index = 0;
   algorithm::NarrowBucket bucket = compiled.narrow_bucket();
+  std::uint64_t in_head = ShortKey::owners_bits_above(index);  ///< what records of it have in their head()
 };
 
 /// 32 bytes, two to a cache line; bytes of zero are an empty slot. See Shard for what it must be able to do.
@@ -49,9 +53,10 @@ struct KeyedRecord {
   [[nodiscard]] bool is_of(const Generation& /*numbers*/, const ShortKey& other) const noexcept {
     return key.is_same(other);
   }
-  [[nodiscard]] bool is_of(const Generation& /*numbers*/, const ShortKey::Words& other) const noexcept {
-    return key.is_same(other);
-  }
+  /// The hash, and the key's head above it, with the owner's bits.
+  [[nodiscard]] std::uint64_t head() const noexcept { return word_at(kHead); }
+  /// The rest of the key.
+  [[nodiscard]] std::uint64_t tail() const noexcept { return word_at(kTail); }
   [[nodiscard]] bool is_made_by(const Generation& numbers) const noexcept { return key.owners_bits() == numbers.index; }
   [[nodiscard]] const algorithm::CompiledLimit& compiled(const Book& book) const noexcept {
     return book[key.owners_bits()]->compiled;
@@ -64,6 +69,17 @@ struct KeyedRecord {
   void forget(const Book& book) const noexcept {
     algorithm::Cell last = cell;
     compiled(book).clear(last);
+  }
+
+ private:
+  // Both members, or the latter's end, in one word.
+  static constexpr std::size_t kHead = sizeof(algorithm::Cell);
+  static constexpr std::size_t kTail = kHead + sizeof(std::uint64_t);
+  [[nodiscard]] std::uint64_t word_at(std::size_t offset) const noexcept {
+    static_assert(std::endian::native == std::endian::little);
+    std::uint64_t word = 0;
+    std::memcpy(&word, std::bit_cast<const char*>(this) + offset, sizeof word);
+    return word;
   }
 };
 static_assert(sizeof(KeyedRecord) == 32 && std::is_trivially_copyable_v<KeyedRecord>);

@@ -26,13 +26,17 @@ class LiveLimit final : public Derived {
   }
 
   LiveLimit(algorithm::CompiledLimit compiled_limit, std::uint32_t limit_id, Limit limit_numbers)
-      : compiled(std::move(compiled_limit)), id(limit_id), numbers(std::move(limit_numbers)) {}
+      : compiled(std::move(compiled_limit)),
+        narrow(compiled.narrow_bucket()),
+        id(limit_id),
+        numbers(std::move(limit_numbers)) {}
   ~LiveLimit() = default;
 
   void share() const noexcept { shares_.fetch_add(1, std::memory_order_relaxed); }
   void release() const noexcept override;
 
   const algorithm::CompiledLimit compiled;
+  const algorithm::NarrowBucket narrow;  ///< for what most limits are; decides nothing for others
   const std::uint32_t id;
   const Limit numbers;
 

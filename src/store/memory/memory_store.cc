@@ -103,21 +103,22 @@ void MemoryStore::check_one(const Charge& charge, Decision& decision, bool& admi
     Shard& shard = table_.shard(table_.shard_number(place));
     shard.prefetch(hash);  // the lock's fence would keep the load from starting before it
     const memory::SlotKey key = table_.hash().slot_key(charge.key);
-    try {
-      algorithm::Outcome outcome;
-      {
-        const std::scoped_lock lock(shard);
-        if (const std::uint32_t found = shard.find(hash, *limit, key); found != Shard::kNone) {
-          shard.bring_up_to_date(found, *limit, instant);
-          outcome =
-              shard.change(found, *limit, [&](Cell& cell) { return compiled.decide(cell, instant, charge.cost); });
-        } else {
-          Cell cell;
-          outcome = compiled.decide(cell, instant, charge.cost);
-          if (!cell.is_fresh()) shard.insert(hash, *limit, key, cell, outcome.view.reset_after, now);
-        }
+    const auto decide = [&]() -> Decision {
+      const std::scoped_lock lock(shard);
+      if (const std::uint32_t found = shard.find(hash, *limit, key); found != Shard::kNone) {
+        shard.bring_up_to_date(found, *limit, instant);
+        if (Cell& cell = shard[found].cell; limit->narrow.decides(cell)) [[likely]]
+          return limit->narrow.decide(cell, instant, charge.cost);
+        return compiled.decision(
+            shard.change(found, *limit, [&](Cell& cell) { return compiled.decide(cell, instant, charge.cost); }));
       }
-      decision = compiled.decision(outcome);
+      Cell cell;
+      const algorithm::Outcome outcome = compiled.decide(cell, instant, charge.cost);
+      if (!cell.is_fresh()) shard.insert(hash, *limit, key, cell, outcome.view.reset_after, now);
+      return compiled.decision(outcome);
+    };
+    try {
+      decision = decide();
     } catch (const std::bad_alloc&) {
       decision = without_figures(*charge.limit);
     }

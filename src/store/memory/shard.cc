@@ -50,6 +50,18 @@ void Shard<Record>::insert(std::uint32_t hash, const Numbers& numbers, const Key
   note_life(life_left, now);
 }
 
+/// find_quickly() of a key that does not lie in the first two groups.
+template <typename Record>
+Record* Shard<Record>::find_behind(std::uint32_t hash, std::uint64_t head, std::uint64_t tail) const noexcept
+  requires(Record::kGroup == 2)
+{
+  for (std::uint32_t slot = home_of(hash, slots()) + 2 * Record::kGroup;; ++slot) {
+    Record& record = slots_[slot];
+    if (record.is_empty() || record.hash > hash) return nullptr;
+    if (record.head() == head && record.tail() == tail) return &record;
+  }
+}
+
 /// False when the run at its place reaches the end of the slots.
 template <typename Record>
 bool Shard<Record>::try_insert(const Record& record) noexcept {

@@ -12,6 +12,7 @@
 #include "sluice/clock.h"
 #include "store/memory/keyed_record.h"
 #include "store/memory/policy_record.h"
+#include "store/memory/select.h"
 #include "store/memory/slot_arena.h"
 #include "store/memory/spin_lock.h"
 
@@ -85,7 +86,7 @@ class alignas(64) Shard {
   }
   [[nodiscard]] Record& operator[](std::uint32_t slot) noexcept { return slots_[slot]; }
 
-  /// Where a hash's records begin, for find_from(): its home's group, and the one behind that. Needs no lock.
+  /// Where a hash's records begin, for find_quickly(): its home's group, and the one behind that. Needs no lock.
   struct Home {
     Record* first = nullptr;
     Record* second = nullptr;
@@ -93,31 +94,25 @@ class alignas(64) Shard {
   };
   [[nodiscard]] Home home(std::uint32_t hash) const noexcept {
     const std::uint32_t all = slots();
-    const std::uint32_t slot = home_of(hash, all);
-    return {&slots_[slot], &slots_[slot + Record::kGroup], all};
+    const auto [first, second] = slots_.template groups<Record::kGroup>(home_of(hash, all) / Record::kGroup);
+    return {first, second, all};
   }
-  /// A key's record, or null. Null, too, when `home`, asked for before the lock, no longer is that of `hash`. `key` may
-  /// be of any type that Record knows. Unlike find(), it looks at all records of both groups at once: which of them it
-  /// is can't be foreseen, and a branch taken wrongly keeps the processor from going ahead while it waits for memory.
-  template <typename AnyKey>
-  [[nodiscard]] Record* find_from(const Home& home, std::uint32_t hash, const Numbers& numbers,
-                                  const AnyKey& key) const noexcept {
-    static_assert(Record::kGroup == 2);
-    if (slots() != home.slots) return nullptr;
-    const auto bit = [hash](const Record& record, unsigned i) { return std::uint32_t{record.hash == hash} << i; };
-    const std::uint32_t same =
-        bit(home.first[0], 0) | bit(home.first[1], 1) | bit(home.second[0], 2) | bit(home.second[1], 3);
-    if (same != 0) [[likely]] {
-      const auto place = static_cast<std::uintptr_t>(std::countr_zero(same));
-      const auto first = std::bit_cast<std::uintptr_t>(home.first);
-      const auto between = std::bit_cast<std::uintptr_t>(home.second) - first;
-      const std::uintptr_t group = first + (between & (0 - place / 2));
-      auto* const record = std::bit_cast<Record*>(group + place % 2 * sizeof(Record));
-      if (record->is_of(numbers, key)) [[likely]]
-        return record;
+  /// The record of a head and a tail (see KeyedRecord), or null. Null, too, when `home`, asked for before the lock, no
+  /// longer is that of the hash. Unlike find(), it looks at all records of both groups at once: which of them it is
+  /// can't be foreseen, and a branch taken wrongly keeps the processor from going ahead while it waits for memory.
+  [[nodiscard]] Record* find_quickly(const Home& home, std::uint64_t head, std::uint64_t tail) const noexcept
+    requires(Record::kGroup == 2)
+  {
+    if (slots() != home.slots) [[unlikely]]
+      return nullptr;
+    Record* found = home.first;
+    for (Record* const other : {home.first + 1, home.second, home.second + 1}) {
+      // NOLINTNEXTLINE(readability-suspicious-call-argument): `other` where it is equal
+      found = where_equal(other->head(), head, other, found);
     }
-    const std::uint32_t slot = find(hash, numbers, key);
-    return slot != kNone ? &slots_[slot] : nullptr;
+    if (found->head() == head && found->tail() == tail) [[likely]]
+      return found;
+    return find_behind(static_cast<std::uint32_t>(head), head, tail);
   }
   /// Turns a record's cell into one of `numbers`, if it was made by others. Throws std::bad_alloc and changes nothing
   /// when there is no memory for it.
@@ -198,6 +193,9 @@ class alignas(64) Shard {
   [[nodiscard]] std::uint32_t used_end() const noexcept { return std::min(end(), taken_); }
 
   [[nodiscard]] std::int64_t life_left(const Record& record, Time now) const noexcept;
+  [[nodiscard, gnu::noinline, gnu::cold]] Record* find_behind(std::uint32_t hash, std::uint64_t head,
+                                                              std::uint64_t tail) const noexcept
+    requires(Record::kGroup == 2);
   void convert(std::uint32_t slot, const Numbers& numbers, std::int64_t instant);
   [[nodiscard]] bool try_insert(const Record& record) noexcept;
   void drop(Record& record) noexcept;

@@ -23,11 +23,29 @@ class Slots {
   Slots(std::byte* first_row, std::size_t row_distance) : first_row_(first_row), row_distance_(row_distance) {}
 
   [[nodiscard]] Record& operator[](std::uint32_t slot) const noexcept {
-    void* place = first_row_ + slot / kRow * row_distance_ + slot % kRow * sizeof(Record);
-    return *static_cast<Record*>(place);
+    return at(slot / kRow * row_distance_ + slot % kRow * sizeof(Record));
+  }
+  /// The first slots of the group of that number, of kGroup slots each, and of the next.
+  struct Groups {
+    Record* first;
+    Record* second;
+  };
+  template <std::uint32_t kGroup>
+  [[nodiscard]] Groups groups(std::uint32_t number) const noexcept {
+    static_assert(kRow % kGroup == 0);
+    constexpr std::uint32_t a_row = kRow / kGroup;
+    const std::size_t begin = number / a_row * row_distance_ + number % a_row * (kGroup * sizeof(Record));
+    const bool is_last = number % a_row == a_row - 1;
+    const std::size_t step = is_last ? row_distance_ - (kRow - kGroup) * sizeof(Record) : kGroup * sizeof(Record);
+    return {&at(begin), &at(begin + step)};
   }
 
  private:
+  [[nodiscard]] Record& at(std::size_t offset) const noexcept {
+    void* place = first_row_ + offset;
+    return *static_cast<Record*>(place);
+  }
+
   std::byte* first_row_ = nullptr;
   std::size_t row_distance_ = 0;  // between a shard's rows
 };

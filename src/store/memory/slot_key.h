@@ -44,7 +44,7 @@ class SlotKey {
 };
 
 /// 12 bytes that stand for a key where space counts: up to 11 bytes the key itself, longer ones 88 bits of a digest, to
-/// which the place in the table adds the rest. Four bits are left for the owner of the slot. Zeros are no key. A value,
+/// which the hash beside it adds 32. Four bits are left for the owner of the slot. Zeros are no key. A value,
 /// made and compared in registers.
 class ShortKey {
  public:
@@ -64,23 +64,28 @@ class ShortKey {
     const std::uint32_t last = key.size() < 8 ? 0 : last_four(key) & ~kOwn;
     return {first_eight(key), last | static_cast<std::uint32_t>(key.size() + 1)};
   }
-  /// The lower 24 bits of `high` count, and all of `low`.
-  [[nodiscard]] static Words words(const KeyDigest& digest) noexcept {
-    return {digest.low, static_cast<std::uint32_t>(digest.high) << 8U | kIsDigest};
+  /// The head of a digest's key, in the upper half of the word, of which it takes the upper 24 bits; the lower half is
+  /// left as it is.
+  [[nodiscard]] static std::uint64_t digest_head(std::uint64_t word) noexcept {
+    return (word & ~(std::uint64_t{kOwn} << 32U)) | std::uint64_t{kIsDigest} << 32U;
+  }
+  /// The owner's bits, where digest_head() has them.
+  [[nodiscard]] static std::uint64_t owners_bits_above(std::uint32_t bits) noexcept {
+    return std::uint64_t{bits} << (32U + kOwnersShift);
   }
 
   [[nodiscard]] bool is_none() const noexcept { return (head_ & kKind) == 0; }
   /// Is it the same key, whatever the owner's bits?
-  [[nodiscard]] bool is_same(const ShortKey& other) const noexcept { return is_same(Words{other.tail(), other.head_}); }
-  [[nodiscard]] bool is_same(const Words& other) const noexcept {
-    return tail() == other.tail && ((head_ ^ other.head) & ~kOwners) == 0;
+  [[nodiscard]] bool is_same(const ShortKey& other) const noexcept {
+    return tail() == other.tail() && ((head_ ^ other.head_) & ~kOwners) == 0;
   }
-  [[nodiscard]] std::uint32_t owners_bits() const noexcept { return (head_ & kOwners) >> 4U; }
-  void set_owners_bits(std::uint32_t bits) noexcept { head_ = (head_ & ~kOwners) | bits << 4U; }
+  [[nodiscard]] std::uint32_t owners_bits() const noexcept { return (head_ & kOwners) >> kOwnersShift; }
+  void set_owners_bits(std::uint32_t bits) noexcept { head_ = (head_ & ~kOwners) | bits << kOwnersShift; }
 
  private:
   static constexpr std::uint32_t kKind = 0x0F;
   static constexpr std::uint32_t kOwners = 0xF0;
+  static constexpr std::uint32_t kOwnersShift = 4;
   static constexpr std::uint32_t kOwn = 0xFF;  // the bits that are not the key's
   static constexpr std::uint32_t kIsDigest = 0x0F;
 

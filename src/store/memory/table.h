@@ -41,6 +41,9 @@ class Table {
   static constexpr std::uint64_t kMostKeys = 1'000'000'000;
   static constexpr std::uint32_t kMostLooked = 1'024;
   static constexpr std::uint64_t kKeysPerShard = 4'096;
+  /// No later time, and no earlier one than that below 0, may be handed over: far from the ends of what the algorithms
+  /// can reckon with, by more than any of the table's own waits.
+  static constexpr std::int64_t kLatestNow = algorithm::kLatest - (std::int64_t{1} << 34U);
 
   /// `max_keys` 1 … kMostKeys: below 2 × kKeysPerShard there is one shard, and the bound is exact; else a shard may be
   /// full when 19/20 of them are there. `book` is kept by the caller. Throws std::bad_alloc when there is no address
@@ -65,7 +68,10 @@ class Table {
   [[nodiscard]] const KeyHash& hash() const noexcept { return hash_; }
   /// Of a key's place (see KeyHash), the upper half tells the shard and the lower one is the hash in it.
   [[nodiscard]] std::uint32_t shard_number(std::uint64_t place) const noexcept {
-    return static_cast<std::uint32_t>(place >> 32U & shard_mask_);
+    return shard_number_of(static_cast<std::uint32_t>(place >> 32U));
+  }
+  [[nodiscard]] std::uint32_t shard_number_of(std::uint32_t upper_half) const noexcept {
+    return upper_half & shard_mask_;
   }
   [[nodiscard]] std::uint32_t shards() const noexcept { return shard_mask_ + 1; }
   [[nodiscard]] Shards& shard(std::uint32_t number) const noexcept { return shards_[number]; }
@@ -74,11 +80,11 @@ class Table {
   void clean(Time now) {
     if (is_clean_due(now.steady)) clean_some(now);
   }
-  /// Would clean() do anything? Cost: a load.
+  /// Would clean() do anything? If not, `now` is not beyond ± kLatestNow. Cost: a load and a comparison.
   [[nodiscard]] bool is_clean_due(std::int64_t now) const noexcept {
     // A time that is due too far ahead is of a clock that went back since.
     const std::int64_t due = clean_due_.load(std::memory_order_relaxed);
-    return now >= due || due - now > 2 * Shards::kSoon;
+    return algorithm::ticks_between(now, due) - 1 >= std::uint64_t{2 * Shards::kSoon};
   }
   /// See SlotArena::join_next().
   bool join_pages() noexcept { return arena_->join_next(); }
@@ -117,15 +123,20 @@ class Table {
       looked += shard.clean(now) + as_slots;
     }
     const std::int64_t due = cursor_ < target ? now.steady : pass_start_ + cursor_ * per_shard;
-    clean_due_.store(cursor_ == shards ? std::max(now.steady, pass_start_ + Shards::kSoon) : due,
-                     std::memory_order_relaxed);
+    set_clean_due(cursor_ == shards ? std::max(now.steady, pass_start_ + Shards::kSoon) : due);
+  }
+
+  // All that is_clean_due() lets pass lies within ± kLatestNow.
+  static constexpr std::int64_t kFirstCleanDue = -kLatestNow + 2 * Shards::kSoon;
+  void set_clean_due(std::int64_t due) noexcept {
+    clean_due_.store(std::clamp(due, kFirstCleanDue, kLatestNow), std::memory_order_relaxed);
   }
 
   KeyHash hash_;
   std::unique_ptr<SlotArena> arena_;
-  std::unique_ptr<Shards[]> shards_;                // in the arena, so they go first
-  std::atomic<std::int64_t> clean_due_{INT64_MIN};  // steady time
-  SpinLock cleaning_;                               // guards where the pass is
+  std::unique_ptr<Shards[]> shards_;                     // in the arena, so they go first
+  std::atomic<std::int64_t> clean_due_{kFirstCleanDue};  // steady time
+  SpinLock cleaning_;                                    // guards where the pass is
   std::uint32_t cursor_ = 0;
   std::int64_t pass_start_ = 0;
   bool pass_begun_ = false;

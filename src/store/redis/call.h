@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "store/failure.h"
 #include "store/redis/batch.h"
 
 namespace sluice::store::redis {
@@ -14,14 +15,15 @@ namespace sluice::store::redis {
 struct Call : Batch {
   bool is_probe = false;
   bool is_sent = false;
-  bool is_answered = false;       ///< but replicas have yet to confirm it
-  bool is_sealed = false;         ///< takes no more requests
-  bool is_asking = false;         ///< goes to a node that is only about to get its keys
-  bool is_full = false;           ///< because no more fit
-  bool has_failed = false;        ///< was counted as a failure of the server
-  std::uint8_t hops = 0;          ///< how often a node has sent it elsewhere
-  std::uint64_t group = 0;        ///< of keys that may share a call
-  std::size_t volley = 0;         ///< once sent
+  bool is_answered = false;  ///< but replicas have yet to confirm it
+  bool is_sealed = false;    ///< takes no more requests
+  bool is_asking = false;    ///< goes to a node that is only about to get its keys
+  bool is_full = false;      ///< because no more fit
+  bool has_failed = false;   ///< was counted as a failure of the server
+  std::uint8_t hops = 0;     ///< how often a node has sent it elsewhere
+  Failure refusal{};         ///< why a node would not carry it out when it was asked last; none: nobody has refused
+  std::uint64_t group = 0;   ///< of keys that may share a call
+  std::size_t volley = 0;    ///< once sent
   std::size_t next_deadline = 0;  ///< first request whose deadline has not been looked at
   std::uint64_t serial = 0;       ///< changes with each use and each hand-over, so that a stale entry is known
 };
@@ -47,6 +49,7 @@ class CallPool {
     call.is_full = false;
     call.has_failed = false;
     call.hops = 0;
+    call.refusal = Failure::none;
     call.is_asking = false;
     call.group = 0;
     call.next_deadline = 0;

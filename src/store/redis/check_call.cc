@@ -73,7 +73,7 @@ void append_call(std::string& out, const Batch& batch, CallKind kind) {
   append_bulk(out, scratch);
   for (const std::uint32_t index : batch.places()) append_bulk(out, batch.name(batch.keys()[index]));
   scratch.clear();
-  const bool has_verb = !batch.requests().empty() && batch.requests().front().verb;
+  const std::optional<Verb> verb = batch.requests().empty() ? std::nullopt : batch.requests().front().verb;
   const std::uint64_t each = kind == CallKind::check ? cost_of_each(batch) : 0;
   if (each > 0 && batch.sent_keys() == 1) {
     const Batch::Key& key = batch.keys()[batch.places().front()];
@@ -86,7 +86,7 @@ void append_call(std::string& out, const Batch& batch, CallKind kind) {
   if (each > 0) {
     scratch += static_cast<char>(kEachOnce);
   } else {
-    scratch += has_verb ? static_cast<char>(batch.requests().front().verb->kind) : static_cast<char>(kind);
+    scratch += verb ? static_cast<char>(verb->kind) : static_cast<char>(kind);
   }
   append_packed<2>(scratch, batch.sent_limits());
   std::uint64_t in_a_row = 0;

@@ -49,7 +49,7 @@ class AnswerReader {
   };
   [[nodiscard]] Failure read_states(const redisReply& reply, const Batch& batch, const BadKey& bad_key);
   [[nodiscard]] bool judge(Batch& batch, Batch::Request& request, char verdict);
-  void blame(Held& held);
+  static void blame(Held& held);
   [[nodiscard]] bool follow(std::span<const Batch::Charge> charges, char verdict);
   [[nodiscard]] bool read_verb(const Batch& batch, const Batch::Request& request, const Verb& verb, char verdict);
   std::int64_t trusted_lead_;

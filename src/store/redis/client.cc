@@ -8,6 +8,8 @@ namespace sluice::store::redis {
 
 namespace {
 
+const Verb kReset = Verb::reset();
+
 // The key that probes charge. No limit of a policy has this identity, as theirs hold a '/'.
 CountedLimit make_probe_limit() {
   CountedLimit limit;
@@ -23,7 +25,8 @@ void Client::Owner::redirected(Client& client, Call& call, const Redirect* /*red
 }
 
 Client::Client(const Hello& hello, const Script& script, const Options& options, Node& node, Owner& owner)
-    : options_(options),
+    : hello_(hello),
+      options_(options),
       node_(node),
       owner_(owner),
       connection_(hello, script, *this),
@@ -34,6 +37,9 @@ Client::Client(const Hello& hello, const Script& script, const Options& options,
       probe_charge_{.limit = &probe_limit_, .key = {}, .cost = 1} {
   probe_check_.charges = {&probe_charge_, 1};
   probe_check_.decisions = {&probe_decision_, 1};
+  clean_check_.charges = probe_check_.charges;
+  clean_check_.decisions = probe_check_.decisions;
+  clean_check_.verb = &kReset;
 }
 
 Client::~Client() {
@@ -89,13 +95,21 @@ void Client::finish_all(Call& call, Failure failure) {
     Batch::Request& request = call.requests()[i];
     // Forgotten first, as the owner may use the check anew at once.
     Check* const check = std::exchange(request.check, nullptr);
-    if (check != nullptr) owner_.done(*check, failure != Failure::none ? failure : request.failure, answers_.time());
+    if (check == nullptr) continue;
+    const Failure outcome = failure != Failure::none ? failure : request.failure;
+    note_check(outcome);
+    owner_.done(*check, outcome, answers_.time());
   }
 }
 
 void Client::fail(Call& call, Failure failure) {
   finish_all(call, failure);
   release(call);
+}
+
+void Client::give_up(Call& call, Failure failure) {
+  if (failure == Failure::cluster_down) note_failure_of(call, failure);
+  fail(call, failure);
 }
 
 void Client::fail_waiting(Failure failure) {
@@ -110,15 +124,22 @@ void Client::fail_waiting(Failure failure) {
 
 Failure Client::obstacle() const {
   if (node_.is_open()) return Failure::circuit_open;
-  return link_ == Link::down && wish_ != Wish::connect ? Failure::unreachable : Failure::none;
+  return link_ == Link::down && wish_ != Wish::connect ? reason_without_link() : Failure::none;
+}
+
+// What was not sent has not been charged, and is told so.
+Failure Client::reason_without_link() const {
+  return link_failure_ == Failure::none || may_be_done(link_failure_) ? Failure::unreachable : link_failure_;
 }
 
 Failure Client::submit_until(Check& check, Limits limits, Time caller, std::int64_t now, std::uint64_t group,
                              std::int64_t deadline) {
   now_ = now;
-  const Failure reason = obstacle();
-  if (reason == Failure::unreachable) note_failure(reason);
-  if (reason != Failure::none) return reason;
+  if (const Failure reason = obstacle(); reason != Failure::none) {
+    if (reason != Failure::circuit_open) note_failure(reason, words_for(reason));
+    note_check(reason);
+    return reason;
+  }
   const KeyNaming naming(options_.prefix, options_.groups);
   Call* call = &open_call(group, deadline);
   if (!call->add(check, limits, naming, caller, deadline)) {
@@ -192,7 +213,7 @@ void Client::send_volley() {
     call.volley = volley;
     ++volleys_[volley];
     send(call);
-    owner_.call_sent();
+    owner_.call_sent(call.sent_requests());
   } while (!waiting_.empty() && keys + waiting_.front()->keys().size() <= Batch::kMostKeys &&
            waiting_.front()->is_awaited());
 }
@@ -264,15 +285,6 @@ void Client::release_held() {
   }
 }
 
-void Client::send_probe() {
-  Call& call = calls_->take();
-  call.is_probe = true;
-  probe_deadline_ = now_ + options_.timeout.count();
-  [[maybe_unused]] const bool added =
-      call.add(probe_check_, {&probe_numbers_, 1}, {options_.prefix, options_.groups}, Time{}, probe_deadline_);
-  send(call);
-}
-
 // -- time -------------------------------------------------------------------------------------------------------------
 
 std::int64_t Client::stuck_at() const {
@@ -280,7 +292,8 @@ std::int64_t Client::stuck_at() const {
   // While it waits for replicas, as long as it was told to, it answers nothing.
   const std::chrono::nanoseconds replicas =
       unconfirmed_.empty() ? std::chrono::nanoseconds(0) : options_.replica_patience;
-  return progress_at_ + kPatience + replicas.count();
+  // Nor is a connection given up while a check may still be answered on it.
+  return progress_at_ + std::max<std::int64_t>(kPatience, options_.timeout.count()) + replicas.count();
 }
 
 std::int64_t Client::next_wakeup() const {
@@ -294,7 +307,13 @@ std::int64_t Client::next_wakeup() const {
 void Client::wake(std::int64_t now) {
   now_ = now;
   expire();
-  if (link_deadline_ <= now) drop(link_ == Link::connecting ? Failure::unreachable : Failure::timeout);
+  if (link_deadline_ <= now) {
+    if (link_ == Link::connecting) {
+      drop(Failure::unreachable, awaited());
+    } else {
+      drop(Failure::timeout, "connected, but it does not answer");
+    }
+  }
   // The server, or the way there, has gone silent, whatever the breaker says: another connection may fare better.
   if (stuck_at() <= now) drop(Failure::timeout);
   if (retry_at_ <= now) retry();
@@ -311,9 +330,17 @@ void Client::expire() {
   }
 }
 
+// One that a node has refused again and again has not been carried out, nor one that waited for a connection in vain.
+Failure Client::reason_of_expiry(const Call& call) const {
+  if (call.is_sent) return Failure::timeout;
+  if (call.refusal != Failure::none) return call.refusal;
+  return link_ != Link::ready && link_failure_ != Failure::none ? reason_without_link() : Failure::timeout;
+}
+
 // True when no deadline is left in it.
 bool Client::expire(Call& call) {
   const std::uint64_t serial = call.serial;
+  const Failure reason = reason_of_expiry(call);
   bool has_expired = false;
   while (call.next_deadline < call.requests().size()) {
     Batch::Request& request = call.requests()[call.next_deadline];
@@ -329,11 +356,12 @@ bool Client::expire(Call& call) {
         continue;
       }
       has_expired = true;
-      owner_.done(*check, Failure::timeout, 0);
+      note_check(reason);
+      owner_.done(*check, reason, 0);
     }
   }
   const bool is_over = call.is_sealed && call.next_deadline == call.requests().size();
-  if (has_expired) note_failure_of(call, Failure::timeout);
+  if (has_expired) note_failure_of(call, reason, words_for(reason));
   if (call.serial != serial) return true;
   // One that was sent stays until its answer has come, so that answers keep their order.
   if (is_over && !call.is_sent) {

@@ -39,7 +39,7 @@ class Client final : public Machine, private Connection::Owner {
     /// One of the keys of a call could not be used; `words`: what the server says of it.
     virtual void bad_key(Failure failure, std::string_view words) = 0;
     /// A call has left.
-    virtual void call_sent() = 0;
+    virtual void call_sent(std::size_t requests) = 0;
     /// The server has sent a call elsewhere, or its time to be tried again has come (no redirect). The owner is to give
     /// it to some client's adopt(), or to fail() it.
     virtual void redirected(Client& client, Call& call, const Redirect* redirect);
@@ -62,8 +62,15 @@ class Client final : public Machine, private Connection::Owner {
     /// Between looks at what the server has evicted; 0: none.
     std::chrono::nanoseconds eviction_interval{};
     std::chrono::nanoseconds role_interval{};  ///< between looks at whether it is a master; 0: none
-    std::uint32_t groups = 0;                  ///< see KeyNaming
-    unsigned replicas = 0;                     ///< that must have what was charged before that is answered
+    /// What a new connection carries out of the script, before it is told of and used.
+    enum class Trial : std::uint8_t {
+      none,
+      lenient,  ///< one charge; only what a user may not do, or a login, ends it: other servers may be behind the proxy
+      strict    ///< one charge, which must be answered or, in a cluster, sent elsewhere
+    };
+    Trial trial = Trial::none;
+    std::uint32_t groups = 0;  ///< see KeyNaming
+    unsigned replicas = 0;     ///< that must have what was charged before that is answered
     std::chrono::milliseconds replica_patience{10};
     std::uint64_t seed = 0;                ///< of the jitter
     std::shared_ptr<CallPool> calls = {};  // NOLINT(readability-redundant-member-init): gcc warns otherwise
@@ -101,12 +108,21 @@ class Client final : public Machine, private Connection::Owner {
   void adopt(Call& call, bool asking, std::int64_t not_before, std::int64_t now);
   /// A call that cannot be adopted.
   void fail(Call& call, Failure failure);
+  /// The same after this server has refused it; which counts as a failure of the server, if it refuses all.
+  void give_up(Call& call, Failure failure);
   /// All that waits is handed to the owner by redirected(), as this server has lost its keys.
   void hand_over(std::int64_t now);
+  /// A check is not even submitted, for a reason that obstacle() gave.
+  void refuse(Failure reason, std::int64_t now) {
+    now_ = now;
+    note_check(reason);
+  }
   /// Nothing waits and nothing is on its way.
   [[nodiscard]] bool is_idle() const {
     return waiting_.empty() && held_.empty() && connection_.in_flight() == 0 && volleys_in_flight_ == 0;
   }
+  /// Where it connects to, for what is told of failures, when the node's name does not say it.
+  void set_place(std::string place) { place_ = std::move(place); }
   /// Changes with each connection.
   [[nodiscard]] std::uint64_t link_serial() const { return link_serial_; }
   [[nodiscard]] std::size_t load() const { return waiting_.size() + volleys_in_flight_; }
@@ -138,7 +154,7 @@ class Client final : public Machine, private Connection::Owner {
   [[nodiscard]] bool is_up() const { return link_ == Link::ready && !node_.is_open(); }
 
  private:
-  enum class Link : std::uint8_t { down, connecting, greeting, ready };
+  enum class Link : std::uint8_t { down, connecting, greeting, trying, ready };
   struct Pending {
     std::int64_t deadline;
     Call* call;
@@ -152,6 +168,10 @@ class Client final : public Machine, private Connection::Owner {
   struct Held {
     std::int64_t until;
     Call* call;
+  };
+  struct Said {
+    Failure about = Failure::none;
+    std::string words;
   };
   /// What a probe is judged as.
   struct ProbeCheck final : Check {
@@ -176,6 +196,7 @@ class Client final : public Machine, private Connection::Owner {
   void wait_if_due(std::size_t volley);
   void confirm(bool missed);
   void finish_all(Call& call, Failure failure);
+  void note_check(Failure failure);
   void fail_waiting(Failure failure);
   void pop_pending();
   void expire();
@@ -185,20 +206,29 @@ class Client final : public Machine, private Connection::Owner {
   void surrender(Call& call, const Redirect* redirect);
   void note_failure(Failure failure, std::string_view detail = {});
   void note_failure_of(Call& call, Failure failure, std::string_view detail = {});
-  void note_answer(Call& call, Failure failure, const redisReply& reply);
+  void note_answer(Call& call, Failure failure);
+  void say(Failure about, std::string_view words);
+  [[nodiscard]] std::string_view words_for(Failure failure) const;
   void answered_probe(Call& call, Failure failure);
+  void answered_trial(Failure failure);
+  void link_made();
   void drop(Failure failure, const std::string& detail = {});
   void drop_quietly();
-  void unlink(Failure failure, const std::string& detail);
+  void unlink(Failure failure, const std::string& words);
+  [[nodiscard]] Failure reason_without_link() const;
+  [[nodiscard]] Failure reason_of_expiry(const Call& call) const;
   void retry();
   void renew();
   void reconnect();
   void send_probe();
+  void send_trial();
+  void send_of_its_own(Check& check);
   void look_for_evictions();
   void forget_evictions();
   [[nodiscard]] std::int64_t retry_time();
   [[nodiscard]] std::int64_t stuck_at() const;
 
+  const Hello& hello_;
   const Options options_;
   Node& node_;
   Owner& owner_;
@@ -227,10 +257,13 @@ class Client final : public Machine, private Connection::Owner {
   std::optional<std::uint64_t> evicted_;  ///< as the server told last on this connection
   std::int64_t progress_at_ = 0;          ///< an answer came, or the first call without one left
   std::int64_t backoff_ = 0;
-  bool is_counted_ = false;  ///< by the node as a link
-  bool probing_ = false;     ///< this client was chosen to try the server
-  bool is_replica_ = false;  ///< the link is to be dropped, once the bytes at hand are read
+  bool is_counted_ = false;               ///< by the node as a link
+  bool probing_ = false;                  ///< this client was chosen to try the server
+  Failure unfit_ = Failure::none;         ///< the link is to be dropped for that, once the bytes at hand are read
+  Failure link_failure_ = Failure::none;  ///< why there is no link, since there was one
+  Said said_;                             ///< by the server or the system, last
 
+  std::string place_;
   std::string probe_key_;
   CountedLimit probe_limit_;
   std::shared_ptr<const RedisLimit> probe_numbers_;
@@ -238,6 +271,7 @@ class Client final : public Machine, private Connection::Owner {
   Decision probe_decision_;
   ProbeCheck probe_check_;
   std::int64_t probe_deadline_ = 0;
+  ProbeCheck clean_check_;  ///< what a trial has written is removed again
 };
 
 }  // namespace sluice::store::redis

@@ -12,10 +12,15 @@ namespace sluice::store::redis {
 void Client::answered(Batch& batch, const redisReply& reply) {
   auto& call = static_cast<Call&>(batch);
   progress_at_ = now_;
+  if (call.is_probe && call.is_verb()) {
+    release(call);  // what a trial has written is gone, or soon will be
+    return;
+  }
   if (reply.type == REDIS_REPLY_ERROR) {
     if (const auto redirect = parse_redirect(text_of(reply))) {
       if (call.is_probe) {
         // Alive, though the probe's slot has moved on: calls learn from it where theirs are.
+        if (link_ == Link::trying) link_made();
         answered_probe(call, redirect->is_down ? Failure::server_error : Failure::none);
         return;
       }
@@ -26,15 +31,22 @@ void Client::answered(Batch& batch, const redisReply& reply) {
     }
   }
   const Failure failure = answers_.read(reply, call, [this](Failure why, std::string_view words) {
-    if (is_of_one_key(why)) owner_.bad_key(why, words);
+    if (is_of_one_key(why)) {
+      owner_.bad_key(why, words);
+    } else {
+      say(why, error_detail(why, words));
+    }
   });
+  if (failure != Failure::none) {
+    say(failure, reply.type == REDIS_REPLY_ERROR ? error_detail(failure, text_of(reply)) : std::string());
+  }
   // A replica stays one; by another connection the name may lead to the server that took over.
-  if (failure == Failure::read_only) is_replica_ = true;
+  if (failure == Failure::read_only) unfit_ = failure;
   if (call.is_probe) {
     answered_probe(call, failure);
     return;
   }
-  note_answer(call, failure, reply);
+  note_answer(call, failure);
   const bool has_charged =
       failure == Failure::none && std::ranges::any_of(call.requests(), [](const Batch::Request& request) {
         return request.check != nullptr && request.failure == Failure::none && request.check->admitted;
@@ -73,10 +85,10 @@ void Client::confirm(bool missed) {
 }
 
 // What an answer says of the server; nothing when it came for nobody.
-void Client::note_answer(Call& call, Failure failure, const redisReply& reply) {
+void Client::note_answer(Call& call, Failure failure) {
   if (!call.is_awaited()) return;
   if (failure != Failure::none) {
-    note_failure_of(call, failure, reply.type == REDIS_REPLY_ERROR ? error_detail(failure, text_of(reply)) : "");
+    note_failure_of(call, failure, words_for(failure));
     return;
   }
   const auto fault = std::ranges::find_if(call.requests(), [](const Batch::Request& request) {
@@ -85,20 +97,17 @@ void Client::note_answer(Call& call, Failure failure, const redisReply& reply) {
   if (fault == call.requests().end()) {
     node_.succeeded();
   } else {
-    note_failure_of(call, fault->failure);
+    note_failure_of(call, fault->failure, words_for(fault->failure));
   }
 }
 
-void Client::answered_probe(Call& call, Failure failure) {
-  const bool served = failure == Failure::none && call.requests().front().failure == Failure::none;
-  release(call);
-  probing_ = false;
-  if (served && now_ < probe_deadline_) {
-    node_.succeeded();
-    node_changed(now_);
-  } else if (node_.is_open()) {
-    retry_at_ = node_.probe_at();
-  }
+void Client::say(Failure about, std::string_view words) {
+  said_.about = about;
+  said_.words = words;
+}
+
+std::string_view Client::words_for(Failure failure) const {
+  return said_.about == failure ? std::string_view(said_.words) : std::string_view();
 }
 
 // One client of the node's looks, and only while it may be asked anyway.
@@ -148,6 +157,15 @@ void Client::note_failure(Failure failure, std::string_view detail) {
 
 void Client::note_failure_of(Call& call, Failure failure, std::string_view detail) {
   if (!std::exchange(call.has_failed, true)) note_failure(failure, detail);
+}
+
+// A key that is wrong, or has no server, says nothing of this one, neither that it fails nor that it answers.
+void Client::note_check(Failure failure) {
+  if (failure == Failure::none) {
+    node_.health().answered(now_);
+  } else if (!is_of_one_key(failure) && failure != Failure::slot_unserved) {
+    node_.check_failed(failure, words_for(failure), now_);
+  }
 }
 
 }  // namespace sluice::store::redis

@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "store/redis/advice.h"
 #include "store/redis/client.h"
 
 namespace sluice::store::redis {
@@ -27,15 +28,24 @@ void Client::connected(std::int64_t now) {
 }
 
 void Client::logged_in() {
+  if (options_.trial == Options::Trial::none) {
+    link_made();
+  } else {
+    send_trial();
+  }
+}
+
+void Client::link_made() {
   ++link_serial_;
   role_at_ = now_ + options_.role_interval.count();
   link_ = Link::ready;
   link_deadline_ = kNoWakeup;
+  link_failure_ = Failure::none;
   if (options_.max_age.count() > 0) renew_at_ = now_ + jitter_.spread(options_.max_age.count());
   if (!std::exchange(is_counted_, true)) node_.link_up();
   if (!node_.is_open()) {
     backoff_ = 0;
-  } else if (probing_) {
+  } else if (probing_ && options_.trial == Options::Trial::none) {
     send_probe();
   } else {
     retry_at_ = node_.probe_at();
@@ -73,7 +83,7 @@ void Client::drop_quietly() {
 void Client::switch_over(std::int64_t now) {
   now_ = now;
   backoff_ = 0;
-  is_replica_ = false;
+  unfit_ = Failure::none;
   probing_ = false;
   if (node_.is_open()) {
     // One client tries the new server, the others follow when it serves.
@@ -89,11 +99,13 @@ void Client::switch_over(std::int64_t now) {
 
 void Client::received(std::string_view bytes, std::int64_t now) {
   now_ = now;
-  if (link_ != Link::greeting && link_ != Link::ready) return;
+  if (link_ != Link::greeting && link_ != Link::trying && link_ != Link::ready) return;
   if (const Failure failure = connection_.feed(bytes); failure != Failure::none) {
     drop(failure, connection_.refusal());
-  } else if (is_replica_) {
-    drop(Failure::read_only);
+  } else if (unfit_ == Failure::read_only && hello_.wants_alone) {
+    drop(unfit_, std::string(kNotMaster));
+  } else if (unfit_ != Failure::none) {
+    drop(unfit_, std::string(words_for(unfit_)));
   }
   forget_stale();
 }
@@ -108,19 +120,25 @@ void Client::closed(std::int64_t now, std::string_view detail) {
     unlink(Failure::lost, std::string(detail));
     wish_ = node_.is_open() ? Wish::nothing : Wish::connect;
   } else {
-    drop(Failure::unreachable, std::string(detail));
+    std::string words(detail);
+    if (words.empty() && link_ == Link::greeting) words = kClosedUnheard;
+    if (words.empty() && link_ == Link::trying) words = kClosedAtScript;
+    drop(Failure::unreachable, words);
     wish_ = Wish::nothing;
   }
   forget_stale();
 }
 
 // Everything in flight has failed, and a retry is planned.
-void Client::unlink(Failure failure, const std::string& detail) {
+void Client::unlink(Failure failure, const std::string& words) {
+  const std::string detail = advised(place_, words);
+  say(failure, detail);
+  link_failure_ = failure;
   link_ = Link::down;
   link_deadline_ = kNoWakeup;
   renew_at_ = kNoWakeup;
   forget_evictions();
-  is_replica_ = false;
+  unfit_ = Failure::none;
   probing_ = false;
   if (std::exchange(is_counted_, false)) {
     node_.link_down(failure, detail);
@@ -138,7 +156,7 @@ void Client::unlink(Failure failure, const std::string& detail) {
 void Client::drop(Failure failure, const std::string& detail) {
   wish_ = Wish::disconnect;
   unlink(failure, detail);
-  fail_waiting(Failure::unreachable);
+  fail_waiting(reason_without_link());
 }
 
 std::int64_t Client::retry_time() {

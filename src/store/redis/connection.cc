@@ -2,11 +2,24 @@
 
 #include <utility>
 
+#include "store/redis/advice.h"
 #include "store/redis/check_call.h"
 #include "store/redis/error_kinds.h"
 #include "store/redis/resp_writer.h"
+#include "store/redis/server_kind.h"
 
 namespace sluice::store::redis {
+
+namespace {
+
+void append_load(std::string& out, const Script& script) {
+  append_command(out, 3);
+  append_bulk(out, "SCRIPT");
+  append_bulk(out, "LOAD");
+  append_bulk(out, script.text);
+}
+
+}  // namespace
 
 void Connection::open() {
   reader_ = ReplyReader();
@@ -19,6 +32,11 @@ void Connection::open() {
     append_auth(output_, hello_.user, hello_.password);
     await(Kind::auth);
   }
+  if (hello_.wants_alone) {
+    append_command(output_, 1);
+    append_bulk(output_, "HELLO");
+    await(Kind::hello);
+  }
   if (hello_.wants_master) ask_role();
   if (hello_.database != 0) {
     append_command(output_, 2);
@@ -26,11 +44,9 @@ void Connection::open() {
     append_bulk(output_, std::to_string(hello_.database));
     await(Kind::select);
   }
-  if (hello_.load_script) {
-    append_command(output_, 3);
-    append_bulk(output_, "SCRIPT");
-    append_bulk(output_, "LOAD");
-    append_bulk(output_, script_.text);
+  // A server that is asked what it is gets it only when that is known: no replica is given a script.
+  if (hello_.load_script && !hello_.wants_alone && !hello_.wants_master) {
+    append_load(output_, script_);
     await(Kind::load);
   }
   greetings_ = awaited_.size();
@@ -56,7 +72,7 @@ Failure Connection::feed(std::string_view bytes) {
     awaited_.pop_front();
     if (const Failure failure = handle(awaited, *reply); failure != Failure::none) return failure;
   }
-  return reader_.failed() ? Failure::bad_answer : Failure::none;
+  return reader_.failed() ? refused_as(Failure::bad_answer, strange_answer(bytes)) : Failure::none;
 }
 
 Failure Connection::handle(const Awaited& awaited, const redisReply& reply) {
@@ -87,6 +103,7 @@ Failure Connection::handle(const Awaited& awaited, const redisReply& reply) {
       owner_.told_statistics(reply);
       return Failure::none;
     case Kind::auth:
+    case Kind::hello:
     case Kind::select:
     case Kind::role:
     case Kind::load:
@@ -94,28 +111,54 @@ Failure Connection::handle(const Awaited& awaited, const redisReply& reply) {
   }
   if (const Failure failure = handle_greeting(awaited.kind, reply); failure != Failure::none) return failure;
   if (greetings_ == 0) return Failure::none;
-  --greetings_;
-  if (greetings_ == 0) greeted();
+  if (--greetings_ > 0) return Failure::none;
+  const bool was_asked = hello_.wants_alone || hello_.wants_master;
+  if (was_asked && hello_.load_script && awaited.kind != Kind::load) {
+    append_load(output_, script_);
+    await(Kind::load);
+    greetings_ = 1;
+  } else {
+    greeted();
+  }
   return Failure::none;
 }
 
 Failure Connection::handle_greeting(Kind kind, const redisReply& reply) {
-  if (reply.type != REDIS_REPLY_ERROR) {
-    if (kind != Kind::role) return Failure::none;
-    const bool tells_role =
-        reply.type == REDIS_REPLY_ARRAY && reply.elements > 0 && reply.element[0]->type == REDIS_REPLY_STRING;
-    if (!tells_role) return Failure::bad_answer;
-    return text_of(*reply.element[0]) == "master" ? Failure::none : Failure::read_only;
-  }
+  if (kind == Kind::hello) return handle_hello(reply);
+  if (reply.type != REDIS_REPLY_ERROR) return kind == Kind::role ? handle_role(reply) : Failure::none;
+  const std::string_view words = text_of(reply);
+  const Failure failure = classify_error(words);
   // A user or server without SCRIPT LOAD may still run scripts: the first call then brings the text.
-  const bool may_do_without = kind == Kind::load && (classify_error(text_of(reply)) == Failure::no_permission ||
-                                                     text_of(reply).starts_with("ERR unknown"));
-  return may_do_without ? Failure::none : refused(reply);
+  const bool may_do_without =
+      kind == Kind::load && (failure == Failure::no_permission || words.starts_with("ERR unknown"));
+  if (may_do_without) return Failure::none;
+  if (kind == Kind::select && failure == Failure::server_error) {
+    return refused_as(failure, advised(one_line(words), kNoDatabase));
+  }
+  return refused(reply);
+}
+
+// Servers that do not know it (Redis 5) are found out by the first call.
+Failure Connection::handle_hello(const redisReply& reply) {
+  if (reply.type == REDIS_REPLY_ERROR) return may_do_without_hello(text_of(reply)) ? Failure::none : refused(reply);
+  const std::string_view objection = objection_to(reply);
+  return objection.empty() ? Failure::none : refused_as(Failure::wrong_server, objection);
+}
+
+Failure Connection::handle_role(const redisReply& reply) {
+  const bool tells_role =
+      reply.type == REDIS_REPLY_ARRAY && reply.elements > 0 && reply.element[0]->type == REDIS_REPLY_STRING;
+  if (!tells_role) return Failure::bad_answer;
+  return text_of(*reply.element[0]) == "master" ? Failure::none : Failure::read_only;
 }
 
 Failure Connection::refused(const redisReply& reply) {
   const Failure failure = classify_error(text_of(reply));
-  refusal_ = error_detail(failure, text_of(reply));
+  return refused_as(failure, error_detail(failure, text_of(reply)));
+}
+
+Failure Connection::refused_as(Failure failure, std::string_view why) {
+  refusal_ = why;
   return failure;
 }
 

@@ -21,6 +21,7 @@ struct Hello {
   int database = 0;           ///< 0: no SELECT
   bool load_script = true;    ///< false: the first call brings the script's text
   bool wants_master = false;  ///< asks for the server's role, and refuses any but a master
+  bool wants_alone = false;   ///< the same by HELLO, where the server knows it, and refuses sentinels and cluster nodes
 };
 
 /// Not thread-safe. Owner's functions may call send().
@@ -68,14 +69,14 @@ class Connection {
   /// Does anything have no reply yet?
   [[nodiscard]] bool is_waiting() const { return !awaited_.empty(); }
 
-  /// What the server said when feed() failed while logging in, as error_detail() gives it.
+  /// What the server said when feed() failed, and what to mend, if that tells more than the failure.
   [[nodiscard]] const std::string& refusal() const { return refusal_; }
 
   /// Bytes to be written; the transport takes them away.
   [[nodiscard]] std::string& output() { return output_; }
 
  private:
-  enum class Kind : std::uint8_t { auth, select, role, load, asking, call, call_with_text, statistics, wait };
+  enum class Kind : std::uint8_t { auth, hello, select, role, load, asking, call, call_with_text, statistics, wait };
   struct Awaited {
     Kind kind;
     Batch* batch;
@@ -85,7 +86,10 @@ class Connection {
   [[nodiscard]] Failure handle(const Awaited& awaited, const redisReply& reply);
   void greeted();
   [[nodiscard]] Failure handle_greeting(Kind kind, const redisReply& reply);
+  [[nodiscard]] Failure handle_hello(const redisReply& reply);
+  [[nodiscard]] static Failure handle_role(const redisReply& reply);
   [[nodiscard]] Failure refused(const redisReply& reply);
+  [[nodiscard]] Failure refused_as(Failure failure, std::string_view why);
   void await(Kind kind, Batch* batch = nullptr, bool asking = false) { awaited_.push_back({kind, batch, asking}); }
   void write(Batch& batch, Kind kind, bool asking);
 

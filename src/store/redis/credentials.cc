@@ -1,8 +1,8 @@
 #include "store/redis/credentials.h"
 
-#include <cerrno>
-#include <fstream>
-#include <system_error>
+#include <cstddef>
+
+#include "base/read_file.h"
 
 namespace sluice::store::redis {
 
@@ -11,10 +11,10 @@ std::optional<Error> Credentials::refresh() {
   const auto stamp = FileStamp::of(options_.password_file);
   if (stamp && stamp == read_) return std::nullopt;
   const auto fail = [&](const std::string& why) { return Error{options_.password_file + ": " + why}; };
-  std::ifstream in(options_.password_file, std::ios::binary);
-  if (!in) return fail("cannot read the password: " + std::generic_category().message(errno));
-  std::string line;
-  std::getline(in, line);
+  constexpr std::size_t most = 64U << 10U;
+  const auto text = read_regular_file(options_.password_file, most);
+  if (!text) return fail("cannot read the password: " + text.error().message);
+  std::string line = text->substr(0, text->find('\n'));
   if (line.ends_with('\r')) line.pop_back();
   if (line.empty()) return fail("its first line, the password, is empty");
   options_.password = line;

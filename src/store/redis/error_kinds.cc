@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "store/redis/advice.h"
+
 namespace sluice::store::redis {
 
 namespace {
@@ -48,6 +50,13 @@ Failure classify_error(std::string_view error) {
   if (std::ranges::any_of(kWithoutLogin, [&](std::string_view words) { return error.starts_with(words); })) {
     return Failure::not_authenticated;
   }
+  // A command of a script that the user may not give: up to Redis 7.0, and after that.
+  constexpr std::array<std::string_view, 2> kWithoutRight{"The user executing the script can't",
+                                                          "ACL failure in script"};
+  if (std::ranges::any_of(kWithoutRight,
+                          [&](std::string_view words) { return error.find(words) != std::string_view::npos; })) {
+    return Failure::no_permission;
+  }
   // In a script, Redis 6 says so of a command that the memory limit refuses.
   if (error.find("-OOM ") != std::string_view::npos) return Failure::out_of_memory;
   for (const auto& [word, failure] : kWords) {
@@ -57,8 +66,22 @@ Failure classify_error(std::string_view error) {
 }
 
 std::string error_detail(Failure failure, std::string_view error) {
+  switch (failure) {
+    case Failure::server_error:
+      return one_line(error);
+    case Failure::no_permission:
+      return advised(one_line(error), kRights);
+    case Failure::not_authenticated:
+      return advised(one_line(error), kLogin);
+    case Failure::out_of_memory:
+      return std::string(kFull);
+    default:
+      return {};
+  }
+}
+
+std::string one_line(std::string_view error) {
   constexpr std::size_t most = 200;
-  if (failure != Failure::server_error && failure != Failure::no_permission) return {};
   std::string line(error.substr(0, std::min(error.find_first_of("\r\n"), most)));
   std::ranges::replace_if(line, [](char byte) { return byte < ' ' || byte > '~'; }, '?');
   return line;

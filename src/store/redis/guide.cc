@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "store/redis/advice.h"
 #include "store/redis/error_kinds.h"
 #include "store/redis/resp_writer.h"
 
@@ -13,6 +14,8 @@ namespace {
 constexpr std::int64_t kPatience = 500'000'000;  // ns: to connect and be answered
 constexpr std::int64_t kFirstPause = 50'000'000;
 constexpr std::int64_t kLongestPause = 500'000'000;
+// So many bytes tell of the servers of a round.
+constexpr std::size_t kMostWords = 1'000;
 
 }  // namespace
 
@@ -55,14 +58,14 @@ void Guide::received(std::string_view bytes, std::int64_t now) {
     if (reply == nullptr) break;
     if (std::exchange(awaits_login_, false)) {
       if (reply->type != REDIS_REPLY_ERROR) continue;
-      say(text_of(*reply));
+      say(advised(one_line(text_of(*reply)), login_advice()));
       in_vain();
     } else if (!heard(*reply)) {
       in_vain();
     }
   }
   if (reader_.failed() && state_ != State::down) {
-    say("an answer that is not of the protocol");
+    say(strange_answer(bytes));
     in_vain();
   }
 }
@@ -71,7 +74,11 @@ void Guide::closed(std::int64_t now, std::string_view detail) {
   now_ = now;
   if (state_ == State::down) return;
   if (state_ != State::satisfied) {
-    say(detail.empty() ? "no server can be reached" : detail);
+    if (!detail.empty()) {
+      say(detail);
+    } else {
+      say(state_ == State::asking ? kClosedUnheard : "cannot be reached");
+    }
     in_vain();
     return;
   }
@@ -84,6 +91,7 @@ void Guide::satisfied() {
   deadline_ = kNoWakeup;
   tried_ = 0;
   pause_ = 0;
+  whys_.clear();
 }
 
 void Guide::ask_again() {
@@ -101,13 +109,17 @@ void Guide::go_on() {
 }
 
 void Guide::in_vain() {
+  if (whys_.size() < kMostWords) {
+    if (!whys_.empty()) whys_ += "; ";
+    whys_ += server().to_text() + ": " + why_;
+  }
   go_on();
   if (++tried_ < servers_.size()) return;
   tried_ = 0;
   pause_ = std::clamp(pause_ * 2, kFirstPause, kLongestPause);
   wish_ = Wish::disconnect;
   retry_at_ = now_ + jitter_.spread(pause_);
-  exhausted(why_);
+  exhausted(std::exchange(whys_, {}));
 }
 
 void Guide::set_servers(std::vector<Address> servers) {
@@ -123,7 +135,11 @@ std::int64_t Guide::next_wakeup() const { return std::min(deadline_, retry_at_);
 void Guide::wake(std::int64_t now) {
   now_ = now;
   if (deadline_ <= now) {
-    say("no answer in time");
+    if (state_ == State::connecting) {
+      say(awaited().empty() ? std::string("no connection in time") : awaited());
+    } else {
+      say("no answer in time");
+    }
     in_vain();
   }
   if (retry_at_ <= now) {

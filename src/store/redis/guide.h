@@ -44,9 +44,12 @@ class Guide : public Machine, public Locator {
   virtual void ask(std::string& out) = 0;
   /// A reply. False: this server is of no use, say() has been told why.
   [[nodiscard]] virtual bool heard(const redisReply& reply) = 0;
-  /// A whole round was in vain.
+  /// A whole round was in vain; `why` names each server and tells why.
   virtual void exhausted(std::string_view why) = 0;
+  /// What to look at when a server does not let it in.
+  [[nodiscard]] virtual std::string_view login_advice() const = 0;
 
+  /// Why the server at hand is of no use.
   void say(std::string_view why) { why_ = why; }
   /// The question has been answered.
   void satisfied();
@@ -71,7 +74,8 @@ class Guide : public Machine, public Locator {
   Jitter jitter_;
   ReplyReader reader_;
   std::string output_;
-  std::string why_;
+  std::string why_;   ///< of the server at hand
+  std::string whys_;  ///< of those of this round, each with its name
   std::size_t index_ = 0;
   std::size_t tried_ = 0;  ///< servers in a row, in vain
   State state_ = State::down;

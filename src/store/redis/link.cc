@@ -45,6 +45,7 @@ void Link::locate(Found found) {
   }
   finder_->find([this, found = std::move(found)](const std::optional<Address>& address, std::string_view why) {
     address_ = address;
+    client_.set_place(address ? address->to_text() : std::string());
     found(address, why);
   });
 }

@@ -39,6 +39,7 @@ class Link final : public std::enable_shared_from_this<Link>, public Node::Liste
 
   [[nodiscard]] Client& client() { return client_; }
   [[nodiscard]] const Client& client() const { return client_; }
+  [[nodiscard]] Node& node() { return *node_; }
   /// Where it last connected to, or tried to.
   [[nodiscard]] const std::optional<Address>& address() const { return address_; }
 

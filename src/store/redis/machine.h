@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "store/redis/url.h"
 
@@ -38,9 +39,15 @@ class Machine {
   /// When wake() is to be called next.
   [[nodiscard]] virtual std::int64_t next_wakeup() const = 0;
   virtual void wake(std::int64_t now) = 0;
+  /// What a connection waits for that is not open yet, in words; told before wake().
+  void set_awaited(std::string what) { awaited_ = std::move(what); }
 
  protected:
   ~Machine() = default;
+  [[nodiscard]] const std::string& awaited() const { return awaited_; }
+
+ private:
+  std::string awaited_;
 };
 
 /// Tells a session where its server is.

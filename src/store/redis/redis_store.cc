@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "store/redis/give_back.h"
 #include "store/redis/jitter.h"
 #include "store/redis/key.h"
 #include "store/redis/key_slot.h"
@@ -14,7 +15,6 @@ namespace sluice::store::redis {
 
 namespace {
 
-constexpr std::int64_t kKeyFailureLogInterval = 10'000'000'000;  // ns
 // Connections to a server on each of which one volley at a time waits for replicas.
 constexpr std::size_t kWaitingLinks = 4;
 constexpr auto kRoleInterval = std::chrono::seconds(1);
@@ -26,6 +26,7 @@ Client::Options client_options(const RedisOptions& options, Topology topology) {
           .max_age = options.connection_max_age,
           .eviction_interval = options.proxy ? std::chrono::nanoseconds() : options.eviction_interval,
           .role_interval = topology == Topology::sentinel ? kRoleInterval : std::chrono::nanoseconds(),
+          .trial = options.proxy ? Client::Options::Trial::lenient : Client::Options::Trial::strict,
           .groups = topology == Topology::cluster ? options.cluster_groups : 0,
           .replicas = options.wait_replicas,
           .replica_patience = options.wait_timeout,
@@ -37,60 +38,11 @@ Hello hello_of(const RedisOptions& options, const Target& target) {
           .password = {},
           .database = target.database,
           .load_script = !options.proxy,
-          .wants_master = target.topology == Topology::sentinel};
-}
-
-std::optional<Error> check_numbers(const RedisOptions& options, const Target& target) {
-  if (options.timeout < std::chrono::milliseconds(1)) return Error{"Redis timeout: must be at least 1ms"};
-  if (options.failures == 0) return Error{"Redis failures: must be at least 1"};
-  if (options.probe_interval < std::chrono::milliseconds(1)) {
-    return Error{"Redis probe interval: must be at least 1ms"};
-  }
-  if (options.connection_max_age.count() < 0) return Error{"Redis connection's greatest age: must not be negative"};
-  if (options.prefix.find_first_of("{}") != std::string::npos) {
-    return Error{"Redis key prefix: must not hold braces, as they name the hash tag"};
-  }
-  if (options.cluster_groups != 0 && target.topology != Topology::cluster) {
-    return Error{"Redis cluster groups: only a cluster has them"};
-  }
-  if (options.wait_replicas > 0 && options.wait_timeout < std::chrono::milliseconds(1)) {
-    return Error{"Redis wait timeout: must be at least 1ms"};
-  }
-  if (!options.proxy) return std::nullopt;
-  if (target.topology != Topology::standalone) return Error{"Redis proxy: it has one address, and no master's name"};
-  if (target.database != 0) return Error{"Redis proxy: has no database but 0, as proxies don't know SELECT"};
-  if (options.wait_replicas > 0) return Error{"Redis proxy: proxies don't know WAIT, so wait_replicas must be 0"};
-  return std::nullopt;
+          .wants_master = target.topology == Topology::sentinel,
+          .wants_alone = target.topology == Topology::standalone && !options.proxy};
 }
 
 }  // namespace
-
-class RedisStore::GiveBack final : public Step {
- public:
-  explicit GiveBack(RedisStore& owner) : owner_(owner) { decisions = {&decision_, 1}; }
-
-  void set(const Charge& charge, const Verb& what) {
-    charge_ = charge;
-    charges = {&charge_, 1};
-    verb_ = what;
-    verb = &verb_;
-    failure = Failure::none;
-  }
-  void complete() override {
-    owner_.metrics_.add(failure == Failure::none ? metrics::Counter::store_give_backs : metrics::Counter::store_losses);
-    owner_.free_give_backs_.push_back(this);
-  }
-
- private:
-  RedisStore& owner_;
-  Charge charge_;
-  Verb verb_;
-  Decision decision_;
-};
-
-std::shared_ptr<Nodes> make_nodes(const RedisOptions& options) {
-  return std::make_shared<Nodes>(Node::Options{.failures = options.failures, .probe_interval = options.probe_interval});
-}
 
 std::optional<Error> check_options(const RedisOptions& options) {
   boost::asio::io_context io;
@@ -105,15 +57,17 @@ Result<std::unique_ptr<RedisStore>> RedisStore::create(boost::asio::io_context& 
   auto resolved = resolve_target(options.url, options.access);
   if (!resolved) return resolved.error();
   if (auto error = check_numbers(options, resolved->target)) return *std::move(error);
+  // What they say while the store runs is said once for the stores of all threads.
+  const std::shared_ptr<Nodes> nodes = options.nodes != nullptr ? options.nodes : make_nodes(options);
   std::unique_ptr<Tls> tls;
   if (resolved->target.tls) {
-    auto made = Tls::create(options.access.tls);
+    auto made = Tls::create(options.access.tls, &nodes->notices());
     if (!made) return made.error();
     tls = *std::move(made);
   }
   std::unique_ptr<Tls> sentinel_tls;
   if (resolved->sentinel_over_tls) {
-    auto made = Tls::create(resolved->sentinel_tls);
+    auto made = Tls::create(resolved->sentinel_tls, &nodes->notices());
     if (!made) return made.error();
     sentinel_tls = *std::move(made);
   }
@@ -121,22 +75,25 @@ Result<std::unique_ptr<RedisStore>> RedisStore::create(boost::asio::io_context& 
     if (auto error = Credentials(credentials).refresh()) return Error{"Redis password: " + error->message};
   }
   return std::unique_ptr<RedisStore>(
-      new RedisStore(io, options, *std::move(resolved), std::move(tls), std::move(sentinel_tls), metrics));
+      new RedisStore(io, options, *std::move(resolved), nodes, std::move(tls), std::move(sentinel_tls), metrics));
 }
 
 RedisStore::RedisStore(boost::asio::io_context& io, const RedisOptions& options, Resolved resolved,
-                       std::unique_ptr<Tls> tls, std::unique_ptr<Tls> sentinel_tls, metrics::Shard& metrics)
+                       std::shared_ptr<Nodes> nodes, std::unique_ptr<Tls> tls, std::unique_ptr<Tls> sentinel_tls,
+                       metrics::Shard& metrics)
     : io_(io),
       options_(options),
       topology_(resolved.target.topology),
+      master_(resolved.target.master),
       name_(resolved.target.to_text()),
       metrics_(metrics),
-      nodes_(options.nodes != nullptr ? options.nodes : make_nodes(options)),
+      nodes_(std::move(nodes)),
       script_(options.script != nullptr ? *options.script : check_script(options.script_style)),
       tls_(std::move(tls)),
       sentinel_tls_(std::move(sentinel_tls)),
-      login_(resolved.credentials, hello_of(options, resolved.target)),
-      guide_login_(topology_ == Topology::sentinel ? resolved.sentinel_credentials : resolved.credentials, {}),
+      login_(resolved.credentials, hello_of(options, resolved.target), &nodes_->notices()),
+      guide_login_(topology_ == Topology::sentinel ? resolved.sentinel_credentials : resolved.credentials, {},
+                   &nodes_->notices()),
       client_options_(client_options(options, topology_)) {
   if (topology_ == Topology::cluster) {
     route_.assign(kSlots, nullptr);
@@ -173,6 +130,7 @@ void RedisStore::start_server(Server& server, Link::Finder* finder, const std::s
     options.seed = random_seed();
     server.links.push_back(std::make_shared<Link>(io_, server.address, finder, login_, tls_.get(), script_, options,
                                                   nodes_->at(name), owner));
+    server.links.back()->node().join();
     server.links.back()->start();
   }
 }
@@ -189,11 +147,6 @@ Progress RedisStore::check(Check& check, Time now) {
   check.failure = Failure::none;
   if (check.charges.empty()) {
     check.admitted = true;
-    return Progress::answered;
-  }
-  if (options_.script_style == ScriptStyle::literal && check.charges.size() > kMostLiteralKeys) {
-    check.failure = Failure::unsupported;
-    bad_key(check.failure, "more keys than a call in literal style has");
     return Progress::answered;
   }
   return submit(check, now);
@@ -238,16 +191,30 @@ Progress RedisStore::submit(Check& check, Time now) {
 
 Failure RedisStore::submit_to(Link* link, Check& check, Limits limits, Time now, std::uint64_t group,
                               std::int64_t steady_now, std::int64_t deadline) {
-  if (link == nullptr) return Failure::unreachable;
+  if (link == nullptr) return unserved();
   const Failure failure = link->client().submit_until(check, limits, now, steady_now, group, deadline);
   if (failure == Failure::none) link->wake_up();
   return failure;
 }
 
+// The key's slot is no node's, as far as is known.
+Failure RedisStore::unserved() {
+  nodes_->unserved_check(Session::now());
+  return Failure::slot_unserved;
+}
+
 // Which keys may share a call, by number from 1; nothing where all may. True: not all of these do.
 bool RedisStore::find_groups(const Check& check) {
   groups_.clear();
-  if (topology_ != Topology::cluster && !options_.proxy) return false;
+  if (topology_ == Topology::cluster || options_.proxy) group_by_place(check);
+  if (options_.script_style == ScriptStyle::literal && check.charges.size() > kMostLiteralKeys) {
+    groups_.resize(check.charges.size(), 1);
+    cut_groups();
+  }
+  return std::ranges::adjacent_find(groups_, std::not_equal_to{}) != groups_.end();
+}
+
+void RedisStore::group_by_place(const Check& check) {
   const KeyNaming naming(client_options_.prefix, client_options_.groups);
   for (const Charge& charge : check.charges) {
     key_scratch_.clear();
@@ -261,12 +228,19 @@ bool RedisStore::find_groups(const Check& check) {
     const std::string_view tag = hashed_part(key_scratch_);
     groups_.push_back(XXH3_64bits_withSeed(tag.data(), tag.size(), seed) | 1U);
   }
-  return std::ranges::adjacent_find(groups_, std::not_equal_to{}) != groups_.end();
+}
+
+// Groups of more keys than a call in literal style has become several.
+void RedisStore::cut_groups() {
+  for (std::size_t i = groups_.size(); i > 0; --i) {
+    std::uint64_t& group = groups_[i - 1];
+    const auto before = std::count(groups_.begin(), groups_.begin() + static_cast<std::ptrdiff_t>(i - 1), group);
+    group += static_cast<std::uint64_t>(before) / kMostLiteralKeys * kSlots;
+  }
 }
 
 Link* RedisStore::pick(std::uint64_t group) const {
-  const Server* const server =
-      topology_ == Topology::cluster ? route_[static_cast<std::size_t>(group - 1)] : servers_.front().get();
+  const Server* const server = topology_ == Topology::cluster ? route_[slot_of(group)] : servers_.front().get();
   if (server == nullptr) return nullptr;
   if (server->links.size() == 1) return server->links.front().get();
   return std::ranges::min_element(server->links, {},
@@ -302,76 +276,6 @@ std::shared_ptr<const RedisLimit> RedisStore::find_limit(const CountedLimit& lim
   return limits_[limit.id];
 }
 
-// -- requests in steps ------------------------------------------------------------------------------------------------
-
-Progress RedisStore::submit_split(Check& check, Time now, std::int64_t steady_now) {
-  if (free_splits_.empty()) {
-    SplitCheck::Owner& owner = *this;
-    splits_.push_back(std::make_unique<SplitCheck>(owner));
-    free_splits_.push_back(splits_.back().get());
-  }
-  // Nothing is taken anywhere when it is plain that some of it cannot be.
-  for (const std::uint64_t group : groups_) {
-    const Link* const link = pick(group);
-    check.failure = link == nullptr ? Failure::unreachable : link->client().obstacle();
-    if (check.failure == Failure::none) continue;
-    if (check.failure != Failure::circuit_open) {
-      metrics_.add(metrics::Counter::store_checks);
-      count(check.failure);
-    }
-    return Progress::answered;
-  }
-  metrics_.add(metrics::Counter::store_checks);
-  metrics_.add(metrics::Counter::store_splits);
-  SplitCheck& split = *free_splits_.back();
-  free_splits_.pop_back();
-  split.start(check, scratch_, groups_, now, steady_now + options_.timeout.count());
-  starting_ = &split;
-  split.go();
-  // Null: it has failed at once.
-  return std::exchange(starting_, nullptr) == nullptr ? Progress::answered : Progress::pending;
-}
-
-Failure RedisStore::submit_part(SplitCheck& split, SplitCheck::Part& part) {
-  Link* const link = pick(part.group);
-  if (link != nullptr) part.link_serial = link->client().link_serial();
-  return submit_to(link, part, part.limits, split.caller(), part.group, Session::now(), split.deadline());
-}
-
-// Sent once: it may have been carried out even if no answer comes.
-void RedisStore::give_back(const SplitCheck::Part& part, std::size_t charge, const std::optional<Verb>& verb) {
-  Link* const link = verb ? pick(part.group) : nullptr;
-  // After a new connection it may be another server, which has not seen the charge.
-  if (link == nullptr || link->client().link_serial() != part.link_serial) {
-    metrics_.add(metrics::Counter::store_losses);
-    return;
-  }
-  if (free_give_backs_.empty()) {
-    give_backs_.push_back(std::make_unique<GiveBack>(*this));
-    free_give_backs_.push_back(give_backs_.back().get());
-  }
-  GiveBack& step = *free_give_backs_.back();
-  free_give_backs_.pop_back();
-  step.set(part.own_charges[charge], *verb);
-  const std::int64_t now = Session::now();
-  step.failure =
-      submit_to(link, step, {&part.limits[charge], 1}, Time{}, part.group, now, now + options_.timeout.count());
-  if (step.failure != Failure::none) step.complete();
-}
-
-void RedisStore::split_done(SplitCheck& split) {
-  Check* const outer = split.outer();
-  free_splits_.push_back(&split);
-  split.clear();
-  if (outer == nullptr) return;
-  count(outer->failure);
-  if (starting_ == &split) {
-    starting_ = nullptr;
-  } else {
-    outer->complete();
-  }
-}
-
 // -- what clients tell ------------------------------------------------------------------------------------------------
 
 void RedisStore::done(Check& check, Failure failure, std::int64_t at) {
@@ -385,7 +289,10 @@ void RedisStore::done(Check& check, Failure failure, std::int64_t at) {
   check.complete();
 }
 
-void RedisStore::call_sent() { metrics_.add(metrics::Counter::store_calls); }
+void RedisStore::call_sent(std::size_t requests) {
+  metrics_.add(metrics::Counter::store_calls);
+  metrics_.observe(metrics::Histogram::store_batch, static_cast<std::int64_t>(requests));
+}
 
 void RedisStore::replicas_missed() { metrics_.add(metrics::Counter::store_unconfirmed); }
 
@@ -403,9 +310,7 @@ void RedisStore::count(Failure failure) {
 
 // A key that is wrong fails each check on it, so these lines are rationed.
 void RedisStore::bad_key(Failure failure, std::string_view words) {
-  const std::int64_t now = Session::now();
-  if (key_failure_logged_ != 0 && now - key_failure_logged_ < kKeyFailureLogInterval) return;
-  key_failure_logged_ = now;
+  if (!nodes_->may_tell_of_key(Session::now())) return;
   log::warn("redis: a check could not be answered", {{"reason", to_text(failure)}, {"detail", words}});
 }
 

@@ -15,6 +15,7 @@
 #include "store/redis/login.h"
 #include "store/redis/nodes.h"
 #include "store/redis/redis_limit.h"
+#include "store/redis/redis_options.h"
 #include "store/redis/script.h"
 #include "store/redis/sentinel.h"
 #include "store/redis/session.h"
@@ -25,31 +26,6 @@
 #include "store/store.h"
 
 namespace sluice::store::redis {
-
-struct RedisOptions {
-  std::string url = "redis://127.0.0.1:6379";                        ///< see parse_url
-  std::string prefix = "sluice:";                                    ///< of all keys; without braces
-  std::chrono::nanoseconds timeout = std::chrono::milliseconds(20);  ///< from 1 ms: of a check, the network included
-  unsigned failures = 5;  ///< in a row, until a server is not asked any more (1 …)
-  std::chrono::nanoseconds probe_interval = std::chrono::milliseconds(500);  ///< ± 20 %: then it is tried again
-  std::chrono::nanoseconds connection_max_age{};  ///< ± 20 %: then the connection is made anew; 0: no limit
-  /// Between looks at what the server has evicted, by one of the threads; 0: none.
-  std::chrono::nanoseconds eviction_interval = std::chrono::seconds(10);
-  ScriptStyle script_style = ScriptStyle::fast;
-  const Script* script = nullptr;  ///< null: check_script() of that style. Must outlive the store
-  /// A cluster: so many hash tags for all keys, so that more share a call; 0: each first value is one.
-  std::uint32_t cluster_groups = 0;
-  /// The server is a proxy before several: a call has keys of one hash tag, and only EVALSHA and EVAL are sent.
-  bool proxy = false;
-  unsigned wait_replicas = 0;                  ///< that must have a charge before it is answered; 0: none
-  std::chrono::milliseconds wait_timeout{10};  ///< after which it is answered all the same
-  Access access{};  // NOLINT(readability-redundant-member-init): gcc warns of initializers without it
-  /// What the stores of all io threads know of the servers; null: this one alone has it.
-  std::shared_ptr<Nodes> nodes{};  // NOLINT(readability-redundant-member-init): gcc warns of initializers without it
-};
-
-/// What stores with these options share.
-[[nodiscard]] std::shared_ptr<Nodes> make_nodes(const RedisOptions& options);
 
 /// What is wrong with the options, TLS and password files included; nothing when a store can be made.
 [[nodiscard]] std::optional<Error> check_options(const RedisOptions& options);
@@ -87,16 +63,15 @@ class RedisStore final : public Store,
     Address address;
     std::vector<std::shared_ptr<Link>> links;
   };
-  /// Gives back what a step was charged.
   class GiveBack;
 
-  RedisStore(boost::asio::io_context& io, const RedisOptions& options, Resolved resolved, std::unique_ptr<Tls> tls,
-             std::unique_ptr<Tls> sentinel_tls, metrics::Shard& metrics);
+  RedisStore(boost::asio::io_context& io, const RedisOptions& options, Resolved resolved, std::shared_ptr<Nodes> nodes,
+             std::unique_ptr<Tls> tls, std::unique_ptr<Tls> sentinel_tls, metrics::Shard& metrics);
 
   // Of clients.
   void done(Check& check, Failure failure, std::int64_t at) override;
   void bad_key(Failure failure, std::string_view words) override;
-  void call_sent() override;
+  void call_sent(std::size_t requests) override;
   void redirected(Client& client, Call& call, const Redirect* redirect) override;
   void link_changed(Client& client, bool is_up) override;
   void replicas_missed() override;
@@ -117,18 +92,27 @@ class RedisStore final : public Store,
   [[nodiscard]] Failure submit_to(Link* link, Check& check, Limits limits, Time now, std::uint64_t group,
                                   std::int64_t steady_now, std::int64_t deadline);
   [[nodiscard]] bool find_groups(const Check& check);
+  void group_by_place(const Check& check);
+  void cut_groups();
+  /// Of a group of a cluster's keys.
+  [[nodiscard]] static std::size_t slot_of(std::uint64_t group) {
+    return static_cast<std::size_t>((group - 1) % kSlots);
+  }
   [[nodiscard]] Link* pick(std::uint64_t group) const;
   [[nodiscard]] Server& server_at(const Address& address);
   void start_server(Server& server, Link::Finder* finder, const std::string& name);
   void adopt(Link& link, Call& call, bool asking, std::int64_t not_before);
+  [[nodiscard]] Address address_of(const Client& client) const;
   void ask_for_map();
   void note_trouble();
   [[nodiscard]] std::shared_ptr<const RedisLimit> find_limit(const CountedLimit& limit);
   void count(Failure failure);
+  [[nodiscard]] Failure unserved();
 
   boost::asio::io_context& io_;
   const RedisOptions options_;
   const Topology topology_;
+  const std::string master_;  ///< sentinels' name of it
   const std::string name_;
   metrics::Shard& metrics_;
   const std::shared_ptr<Nodes> nodes_;
@@ -143,7 +127,6 @@ class RedisStore final : public Store,
   std::vector<std::shared_ptr<const RedisLimit>> scratch_;  ///< of the check at hand
   std::vector<std::uint64_t> groups_;                       ///< of its charges
   std::string key_scratch_;
-  std::int64_t key_failure_logged_ = 0;  ///< steady ns; 0: never
 
   std::vector<std::unique_ptr<Server>> servers_;
   std::vector<Server*> route_;  ///< a cluster: by slot; null: nobody serves it, as far as is known

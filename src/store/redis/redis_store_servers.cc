@@ -3,17 +3,11 @@
 #include <string>
 #include <utility>
 
+#include "store/redis/detour.h"
 #include "store/redis/key_slot.h"
 #include "store/redis/redis_store.h"
 
 namespace sluice::store::redis {
-
-namespace {
-// How often a call is sent elsewhere before it is given up; within its deadline anyway.
-constexpr int kMostHops = 16;
-constexpr std::int64_t kFirstDelay = 1'000'000;  // ns, of a call to be tried again
-constexpr std::int64_t kLongestDelay = 8'000'000;
-}  // namespace
 
 void RedisStore::adopt(Link& link, Call& call, bool asking, std::int64_t not_before) {
   link.client().adopt(call, asking, not_before, Session::now());
@@ -22,42 +16,46 @@ void RedisStore::adopt(Link& link, Call& call, bool asking, std::int64_t not_bef
 
 void RedisStore::redirected(Client& client, Call& call, const Redirect* redirect) {
   if (topology_ != Topology::cluster) {
-    client.fail(call, Failure::server_error);
+    client.fail(call, Failure::wrong_server);
     return;
   }
-  if (redirect != nullptr) metrics_.add(metrics::Counter::store_redirects);
-  if (redirect != nullptr && ++call.hops > kMostHops) {
-    client.fail(call, Failure::unreachable);
-    return;
-  }
-  const auto slot = static_cast<std::size_t>(call.group - 1);
-  bool asking = false;
-  Server* server = route_[slot];
-  std::int64_t not_before = 0;
+  const std::size_t slot = slot_of(call.group);
+  Detour detour;
   if (redirect != nullptr) {
-    if (redirect->kind == Redirect::Kind::try_again) {
-      if (redirect->is_down) ask_for_map();
-      not_before = Session::now() + std::min(kFirstDelay << (call.hops - 1), kLongestDelay);
-    } else {
-      Address to = redirect->to;
-      if (to.host.empty() && server != nullptr) to.host = server->address.host;
-      Server& named = server_at(to);
-      asking = redirect->kind == Redirect::Kind::ask;
-      if (!asking) {
-        route_[slot] = &named;
-        ask_for_map();
-      }
-      server = &named;
+    metrics_.add(metrics::Counter::store_redirects);
+    // What waits for another node's connection is not refused any more.
+    call.refusal = redirect->kind == Redirect::Kind::try_again ? refusal_of(*redirect) : Failure::none;
+    detour = plan_detour(*redirect, ++call.hops, address_of(client));
+  }
+  if (detour.wants_map) ask_for_map();
+  Server* const server = detour.to ? &server_at(*detour.to) : route_[slot];
+  if (detour.has_moved) route_[slot] = server;
+  if (detour.failure == Failure::none && server == nullptr) detour.failure = unserved();
+  if (detour.failure != Failure::none) {
+    client.give_up(call, detour.failure);
+    return;
+  }
+  const std::int64_t now = Session::now();
+  adopt(*server->links.front(), call, detour.is_asking, detour.delay == 0 ? 0 : now + detour.delay);
+}
+
+// Of one of the clients here.
+Address RedisStore::address_of(const Client& client) const {
+  for (const auto& server : servers_) {
+    for (const auto& link : server->links) {
+      if (&link->client() == &client) return server->address;
     }
   }
-  if (server == nullptr) {
-    client.fail(call, Failure::unreachable);
-    return;
-  }
-  adopt(*server->links.front(), call, asking, not_before);
+  return {};
 }
 
 void RedisStore::link_changed(Client& /*client*/, bool is_up) {
+  if (topology_ == Topology::sentinel && is_up) {
+    // One that says itself that it is the master.
+    for (const auto& link : servers_.front()->links) {
+      if (link->client().is_connected() && link->address()) nodes_->tell_master(master_, link->address()->to_text());
+    }
+  }
   if (topology_ != Topology::cluster) return;
   if (!is_up) ask_for_map();
   note_trouble();
@@ -96,6 +94,7 @@ void RedisStore::map_loaded(SlotMap map) {
     const std::uint16_t owner = map.owner[slot];
     route_[slot] = owner == SlotMap::kNobody ? nullptr : masters[owner];
   }
+  nodes_->tell_unserved(static_cast<std::size_t>(std::ranges::count(route_, nullptr)));
   // A key for probes that lies at the server: tags are tried until each has one.
   std::size_t missing = masters.size();
   for (unsigned number = 0; missing > 0; ++number) {
@@ -121,7 +120,10 @@ void RedisStore::map_loaded(SlotMap map) {
       ++i;
       continue;
     }
-    for (const auto& link : server.links) link->stop();
+    for (const auto& link : server.links) {
+      link->node().leave();
+      link->stop();
+    }
     servers_.erase(servers_.begin() + static_cast<std::ptrdiff_t>(i));
   }
   note_trouble();

@@ -1,9 +1,11 @@
 #include "store/redis/sentinel.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <utility>
 
+#include "store/redis/error_kinds.h"
 #include "store/redis/resp_writer.h"
 
 namespace sluice::store::redis {
@@ -34,6 +36,15 @@ std::optional<Address> parse_switch(std::string_view text, std::string_view mast
 
 }  // namespace
 
+std::string explain_sentinel_error(std::string_view error) {
+  const Failure kind = classify_error(error);
+  std::string_view advice;
+  if (kind == Failure::not_authenticated) advice = kSentinelLogin;
+  if (kind == Failure::no_permission) advice = kSentinelRights;
+  if (error.starts_with("ERR unknown")) advice = kIsNoSentinel;
+  return advised(one_line(error), advice);
+}
+
 void SentinelClient::ask(std::string& out) {
   replies_ = 0;
   append_command(out, 3);
@@ -48,12 +59,12 @@ void SentinelClient::ask(std::string& out) {
 bool SentinelClient::heard(const redisReply& reply) {
   if (replies_++ == 0) {
     if (reply.type == REDIS_REPLY_ERROR) {
-      say(text_of(reply));
+      say(explain_sentinel_error(text_of(reply)));
       return false;
     }
     if (reply.type != REDIS_REPLY_ARRAY || reply.elements != 2 || !is_text(*reply.element[0]) ||
         !is_text(*reply.element[1])) {
-      say("the sentinels do not know the master " + master_);
+      say("this sentinel does not know a master of the name " + master_);
       return false;
     }
     const std::string_view host = text_of(*reply.element[0]);
@@ -82,7 +93,7 @@ void SentinelClient::learn(const Address& address) {
 
 void SentinelClient::find_master(Found found) {
   if (const auto address = std::exchange(fresh_, std::nullopt)) {
-    found(*address, {});
+    found(address, {});
     return;
   }
   asking_.push_back(std::move(found));

@@ -3,11 +3,16 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "store/redis/advice.h"
 #include "store/redis/guide.h"
 
 namespace sluice::store::redis {
+
+/// A sentinel's error, or that of a server that is none, with what to look at.
+[[nodiscard]] std::string explain_sentinel_error(std::string_view error);
 
 /// Asks one sentinel for the master and then listens there for switches; each question anew goes to the next sentinel,
 /// as the last answer was of no use. No socket, no clock. Not thread-safe.
@@ -35,6 +40,7 @@ class SentinelClient final : public Guide {
   void ask(std::string& out) override;
   [[nodiscard]] bool heard(const redisReply& reply) override;
   void exhausted(std::string_view why) override;
+  [[nodiscard]] std::string_view login_advice() const override { return kSentinelLogin; }
 
   void learn(const Address& address);
 

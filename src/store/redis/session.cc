@@ -111,6 +111,7 @@ void Session::arm_timer() {
   timer_.async_wait([self = shared_from_this()](error_code error) {
     if (error || self->machine_ == nullptr) return;
     self->armed_for_ = Machine::kNoWakeup;
+    if (!self->is_open_) self->machine_->set_awaited(self->wire_ != nullptr ? self->wire_->awaited() : std::string());
     self->machine_->wake(now());
     if (self->machine_ != nullptr) self->pump();
   });

@@ -4,6 +4,7 @@
 #include <span>
 #include <utility>
 
+#include "store/redis/error_kinds.h"
 #include "store/redis/resp_writer.h"
 
 namespace sluice::store::redis {
@@ -59,6 +60,14 @@ std::optional<SlotMap> SlotMap::parse(const redisReply& reply, const Address& as
   return map;
 }
 
+std::string explain_map_error(std::string_view error) {
+  if (error.starts_with("ERR This instance has cluster")) return advised(one_line(error), kIsNoCluster);
+  if (error.starts_with("ERR unknown")) return advised(one_line(error), kKnowsNoCluster);
+  const Failure kind = classify_error(error);
+  return kind == Failure::not_authenticated || kind == Failure::no_permission ? error_detail(kind, error)
+                                                                              : one_line(error);
+}
+
 void SlotsClient::ask(std::string& out) {
   asked_at_ = now();
   ask_at_ = kNoWakeup;
@@ -69,12 +78,12 @@ void SlotsClient::ask(std::string& out) {
 
 bool SlotsClient::heard(const redisReply& reply) {
   if (reply.type == REDIS_REPLY_ERROR) {
-    say(text_of(reply));
+    say(explain_map_error(text_of(reply)));
     return false;
   }
   auto map = SlotMap::parse(reply, server());
   if (!map || map->masters.empty()) {
-    say(map ? "the cluster has no slots" : "an answer of unknown shape");
+    say(map ? "it knows no master that has slots" : "an answer of unknown shape");
     return false;
   }
   satisfied();

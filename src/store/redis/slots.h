@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "store/redis/advice.h"
 #include "store/redis/guide.h"
 #include "store/redis/key_slot.h"
 
@@ -21,6 +23,9 @@ struct SlotMap {
   /// Nothing: it is not of the agreed shape. `asked`: stands for hosts that the node does not know itself.
   [[nodiscard]] static std::optional<SlotMap> parse(const redisReply& reply, const Address& asked);
 };
+
+/// The error of a node that does not tell the map, or of a server that is none, with what to look at.
+[[nodiscard]] std::string explain_map_error(std::string_view error);
 
 /// Asks any node of the cluster for the map, again and again. No socket, no clock. Not thread-safe.
 class SlotsClient final : public Guide {
@@ -51,6 +56,7 @@ class SlotsClient final : public Guide {
   void ask(std::string& out) override;
   [[nodiscard]] bool heard(const redisReply& reply) override;
   void exhausted(std::string_view why) override { owner_.no_map(why); }
+  [[nodiscard]] std::string_view login_advice() const override { return kLogin; }
 
   const std::vector<Address> seeds_;
   Owner& owner_;

@@ -27,9 +27,16 @@ Result<Resolved> resolve_target(std::string_view url, const Access& options) {
     return Error{"Redis password: it is in the URL and beside it; leave one of them out"};
   }
   const bool has_password = in_options || !target->password.empty();
-  if (!options.user.empty() && !has_password) return Error{"Redis user: a user needs a password"};
+  if (!target->user.empty() && !has_password) {
+    return Error{
+        "Redis URL: what stands before '@' is a user without a password: write user:password or :password there, or "
+        "give store.redis.password or .password_file"};
+  }
+  if (!options.user.empty() && !has_password) {
+    return Error{"Redis user: a user needs a password: store.redis.password or .password_file"};
+  }
   if (!options.user.empty() && !target->user.empty() && options.user != target->user) {
-    return Error{"Redis user: another one is in the URL"};
+    return Error{"Redis user: another one is in the URL; leave one of them out"};
   }
   if (!target->tls && names_any(options.tls)) {
     return Error{"Redis TLS: the URL does not ask for TLS; write rediss:// (or rediss-sentinel://, rediss+cluster://)"};
@@ -55,7 +62,11 @@ Result<Resolved> resolve_target(std::string_view url, const Access& options) {
   if (!resolved.sentinel_over_tls && names_any(options.sentinel_tls_files)) {
     return Error{"Redis sentinel's TLS: it is off, but files or names for it are given"};
   }
-  resolved.sentinel_tls = names_any(options.sentinel_tls_files) ? options.sentinel_tls_files : options.tls;
+  resolved.sentinel_tls = options.tls;
+  if (names_any(options.sentinel_tls_files)) {
+    resolved.sentinel_tls = options.sentinel_tls_files;
+    resolved.sentinel_tls.setting = "store.redis.sentinel.tls";
+  }
   resolved.target = *std::move(target);
   return resolved;
 }

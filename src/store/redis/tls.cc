@@ -4,16 +4,17 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/read_file.h"
 
 namespace sluice::store::redis {
 
 namespace ssl = boost::asio::ssl;
 
-Result<std::unique_ptr<Tls>> Tls::create(const TlsFiles& files) {
+Result<std::unique_ptr<Tls>> Tls::create(const TlsFiles& files, Notices* notices) {
   if (files.cert.empty() != files.key.empty()) {
-    return Error{"Redis TLS: a certificate and its key must be given together"};
+    return Error{"Redis TLS: a certificate and its key must be given together, by " + files.setting + ".cert and .key"};
   }
-  std::unique_ptr<Tls> tls(new Tls(files));
+  std::unique_ptr<Tls> tls(new Tls(files, notices));
   tls->loaded_ = tls->stamps();
   auto context = tls->load();
   if (!context) return context.error();
@@ -28,9 +29,11 @@ std::vector<std::optional<FileStamp>> Tls::stamps() const {
 Tls::Context Tls::context() {
   if (auto found = stamps(); found != loaded_) {
     loaded_ = std::move(found);
+    const std::string topic = files_.setting;
     if (auto context = load()) {
       context_ = *std::move(context);
-    } else {
+      if (notices_ != nullptr) notices_->forget(topic);
+    } else if (notices_ == nullptr || notices_->is_news(topic, context.error().message)) {
       log::error("redis: changed TLS files cannot be used, the old ones stay in force",
                  {{"detail", context.error().message}});
     }
@@ -44,6 +47,9 @@ Result<Tls::Context> Tls::load() const {
   const auto failed = [&](const std::string& file, const char* what) {
     return Error{"Redis TLS: " + file + ": cannot use it as " + what + ": " + error.message()};
   };
+  for (const std::string* file : {&files_.ca, &files_.cert, &files_.key}) {
+    if (const auto refusal = refusal_of_irregular(*file)) return Error{"Redis TLS: " + *file + ": " + refusal->message};
+  }
   context->set_options(ssl::context::default_workarounds | ssl::context::no_sslv2 | ssl::context::no_sslv3 |
                        ssl::context::no_tlsv1 | ssl::context::no_tlsv1_1);
   if (files_.ca.empty()) {

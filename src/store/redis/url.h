@@ -49,9 +49,10 @@ struct Target {
 ///   redis-sentinel://[[user]:password@]host[:port][,host[:port]…]/master[/database]     also redis+sentinel://, and
 ///                                                                       [/database]#master
 ///   unix://[[user]:password@]/path[?db=N]
-/// With "rediss" for "redis": over TLS. User and password, which may be percent-encoded, are those of the data servers.
-/// An IPv6 address stands in brackets. The port is 6379, a sentinel's 26379. With a `master` the addresses of redis://
-/// are sentinels, too. The error never shows the password.
+/// With "rediss" for "redis": over TLS. User and password, which may be percent-encoded, are those of the data servers;
+/// a user may stand alone, and then needs a password from elsewhere. An IPv6 address stands in brackets. The port is
+/// 6379, a sentinel's 26379. With a `master` the addresses of redis:// are sentinels, too. The error never shows the
+/// password.
 [[nodiscard]] Result<Target> parse_url(std::string_view url, std::string_view master = {});
 
 }  // namespace sluice::store::redis

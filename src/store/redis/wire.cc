@@ -1,7 +1,6 @@
 #include "store/redis/wire.h"
 
 #include <openssl/ssl.h>
-#include <openssl/x509_vfy.h>
 
 #include <algorithm>
 #include <boost/asio/ip/address.hpp>
@@ -13,6 +12,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "store/redis/advice.h"
 
 namespace sluice::store::redis {
 
@@ -34,7 +34,17 @@ void Wire::set_up_tls(const Address& address, Tls& tls) {
   context_ = tls.context();
   tls_.emplace(socket_, *context_);
   const std::string name = !tls.server_name().empty() ? tls.server_name() : address.host;
-  if (tls.verifies_name()) tls_->set_verify_callback(ssl::host_name_verification(name));
+  expected_name_ = name;
+  tls_setting_ = tls.setting();
+  shows_certificate_ = tls.has_certificate();
+  if (tls.verifies_name()) {
+    // Within operations of this alone.
+    tls_->set_verify_callback([this, names = ssl::host_name_verification(name)](bool is_trusted, auto& verification) {
+      const bool is_right = names(is_trusted, verification);
+      has_other_name_ = is_trusted && !is_right;
+      return is_right;
+    });
+  }
   error_code is_name;
   asio::ip::make_address(name, is_name);
   // As the macro for it does, which casts in an old way.
@@ -62,6 +72,7 @@ void Wire::look_up(const Address& address) {
       address.host, std::to_string(address.port), asio::ip::resolver_base::numeric_service,
       [self = shared_from_this()](const error_code& error, const asio::ip::tcp::resolver::results_type& found) {
         if (self->owner_ == nullptr) return;
+        self->last_error_ = error;
         if (!error) {
           for (const auto& entry : found) self->targets_.emplace_back(entry.endpoint());
           std::ranges::reverse(self->targets_);
@@ -73,9 +84,11 @@ void Wire::look_up(const Address& address) {
 // Tries the last of the targets.
 void Wire::connect_next() {
   if (targets_.empty()) {
-    fail({});
+    const bool is_known = stage_ == Stage::connecting;
+    fail((is_known ? "cannot connect: " : "cannot find the host: ") + last_error_.message());
     return;
   }
+  stage_ = Stage::connecting;
   const Socket::endpoint_type target = targets_.back();
   targets_.pop_back();
   error_code ignored;
@@ -83,6 +96,7 @@ void Wire::connect_next() {
   socket_.async_connect(target, [self = shared_from_this()](const error_code& error) {
     if (self->owner_ == nullptr) return;
     if (error) {
+      self->last_error_ = error;
       self->connect_next();
     } else {
       self->connected();
@@ -104,24 +118,36 @@ void Wire::connected() {
     opened();
     return;
   }
+  stage_ = Stage::shaking_hands;
   tls_->async_handshake(ssl::stream_base::client, [self = shared_from_this()](const error_code& error) {
     if (self->owner_ == nullptr) return;
     if (error) {
-      self->fail(self->refusal(error));
+      self->fail(explain_handshake(error, self->attempt()));
     } else {
       self->opened();
     }
   });
 }
 
-std::string Wire::refusal(const error_code& error) const {
-  std::string text = "TLS: " + error.message();
-  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): OpenSSL and Asio have no const access
-  SSL* const handle = const_cast<ssl::stream<Socket&>&>(*tls_).native_handle();
-  if (const long result = ::SSL_get_verify_result(handle); result != X509_V_OK) {
-    text += std::string(": ") + ::X509_verify_cert_error_string(result);
+std::string Wire::awaited() const {
+  switch (stage_) {
+    case Stage::looking_up:
+      return "cannot find the host in time";
+    case Stage::connecting:
+      return "cannot connect in time";
+    case Stage::shaking_hands:
+      return advised("no TLS in time", kNotTls);
   }
-  return text;
+  return {};
+}
+
+TlsAttempt Wire::attempt() const {
+  return {// NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): OpenSSL and Asio have no const access
+          .handle = const_cast<ssl::stream<Socket&>&>(*tls_).native_handle(),
+          .setting = tls_setting_,
+          .expected_name = expected_name_,
+          .has_other_name = has_other_name_,
+          .has_certificate = shows_certificate_};
 }
 
 void Wire::opened() {
@@ -141,12 +167,10 @@ void Wire::read() {
 void Wire::read_done(const error_code& error, std::size_t size) {
   if (owner_ == nullptr) return;
   if (error) {
-    // In TLS 1.3 a server that refuses our certificate says so only now.
-    const bool by_tls = tls_ && error != asio::error::eof && error != asio::ssl::error::stream_truncated &&
-                        error.category() == asio::error::get_ssl_category();
-    fail(by_tls ? "TLS: " + error.message() : std::string());
+    fail(tls_ && !has_heard_ ? explain_silence(error, attempt()) : std::string());
     return;
   }
+  has_heard_ = true;
   owner_->wire_read(std::string_view(incoming_.data(), size));
   if (owner_ != nullptr) read();
 }
@@ -165,11 +189,12 @@ void Wire::write(std::string& bytes) {
 
 void Wire::write_done(const error_code& error) {
   if (owner_ == nullptr) return;
-  if (error) {
-    fail({});
-  } else {
+  if (!error) {
     owner_->wire_written();
+  } else if (!tls_ || has_heard_) {
+    fail({});
   }
+  // Else what the server has to say of it is about to be read.
 }
 
 void Wire::fail(std::string_view why) {

@@ -7,6 +7,7 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/ssl/stream.hpp>
 #include <boost/system/error_code.hpp>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "store/redis/tls.h"
+#include "store/redis/tls_refusal.h"
 #include "store/redis/url.h"
 
 namespace sluice::store::redis {
@@ -43,6 +45,8 @@ class Wire final : public std::enable_shared_from_this<Wire> {
   void write(std::string& bytes);
   /// The owner hears nothing more.
   void close();
+  /// What it waits for until it is opened, for who gives it up.
+  [[nodiscard]] std::string awaited() const;
 
  private:
   using Socket = boost::asio::generic::stream_protocol::socket;
@@ -57,7 +61,9 @@ class Wire final : public std::enable_shared_from_this<Wire> {
   void read_done(const error_code& error, std::size_t size);
   void write_done(const error_code& error);
   void fail(std::string_view why);
-  [[nodiscard]] std::string refusal(const error_code& error) const;
+  [[nodiscard]] TlsAttempt attempt() const;
+
+  enum class Stage : std::uint8_t { looking_up, connecting, shaking_hands };
 
   boost::asio::io_context& io_;
   Owner* owner_;
@@ -66,7 +72,14 @@ class Wire final : public std::enable_shared_from_this<Wire> {
   Tls::Context context_;
   std::optional<boost::asio::ssl::stream<Socket&>> tls_;
   std::vector<Socket::endpoint_type> targets_;  ///< addresses still to be tried
+  std::string expected_name_;                   ///< that the server's certificate must have
+  std::string tls_setting_;
+  error_code last_error_;  ///< of the target tried last
+  Stage stage_ = Stage::looking_up;
   bool is_tcp_ = true;
+  bool has_other_name_ = false;  ///< the certificate
+  bool shows_certificate_ = false;
+  bool has_heard_ = false;  ///< anything of the server
   std::string outgoing_;
   std::array<char, 16384> incoming_{};
 };

@@ -1,7 +1,9 @@
-// The Redis protocol by go-redis, against the service at SLUICE_RESP, whose password is "secret".
+// The Redis protocol by go-redis, against the service at SLUICE_RESP, whose password is "secret"; over TLS, if SLUICE_RESP_CA names an authority.
 package goclient
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"os"
 	"slices"
 	"testing"
@@ -16,7 +18,17 @@ func redisClient(t *testing.T, protocol int) *redis.Client {
 	if address == "" {
 		t.Skip("SLUICE_RESP names no service")
 	}
-	client := redis.NewClient(&redis.Options{Addr: address, Password: "secret", Protocol: protocol, ClientName: "article-api"})
+	options := redis.Options{Addr: address, Password: "secret", Protocol: protocol, ClientName: "article-api"}
+	if authority := os.Getenv("SLUICE_RESP_CA"); authority != "" {
+		pem, err := os.ReadFile(authority)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pool := x509.NewCertPool()
+		pool.AppendCertsFromPEM(pem)
+		options.TLSConfig = &tls.Config{RootCAs: pool, ServerName: "localhost"}
+	}
+	client := redis.NewClient(&options)
 	t.Cleanup(func() { client.Close() })
 	return client
 }
@@ -40,11 +52,20 @@ func TestGoRedis(t *testing.T) {
 
 func TestGoRedisPipeline(t *testing.T) {
 	client := redisClient(t, 3)
+	testPipeline(t, client.Pipeline(), "gopiped")
+}
+
+// Between MULTI and EXEC.
+func TestGoRedisTransaction(t *testing.T) {
+	client := redisClient(t, 3)
+	testPipeline(t, client.TxPipeline(), "gokept")
+}
+
+func testPipeline(t *testing.T, pipeline redis.Pipeliner, key string) {
 	ctx := within(t, time.Minute)
-	pipeline := client.Pipeline()
 	var replies []*redis.Cmd
 	for range 1000 {
-		replies = append(replies, pipeline.Do(ctx, "CL.THROTTLE", "gopiped", 9, 1, 86400))
+		replies = append(replies, pipeline.Do(ctx, "CL.THROTTLE", key, 9, 1, 86400))
 	}
 	if _, err := pipeline.Exec(ctx); err != nil {
 		t.Fatal(err)

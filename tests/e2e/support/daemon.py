@@ -51,9 +51,9 @@ class Sluice(Program):
         return f"http://127.0.0.1:{self.ports[listener]}{path}"
 
 
-def command(*arguments, timeout=60):
-    """Runs `sluice ARGUMENTS` to its end; answers a CompletedProcess with text."""
+def command(*arguments, timeout=60, env=None):
+    """Runs `sluice ARGUMENTS` to its end, `env` beside its environment; answers a CompletedProcess with text."""
     clean = {key: value for key, value in os.environ.items() if not key.startswith("SLUICE_")}
     return subprocess.run(
-        [BINARY, *map(str, arguments)], env=clean, capture_output=True, text=True, timeout=timeout, check=False
+        [BINARY, *map(str, arguments)], env={**clean, **(env or {})}, capture_output=True, text=True, timeout=timeout, check=False
     )

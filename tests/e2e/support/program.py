@@ -27,6 +27,13 @@ def can_connect(port):
         return False
 
 
+def memory(pid):
+    """Resident bytes of a process."""
+    with open(f"/proc/{pid}/status", encoding="ascii") as status:
+        line = next(line for line in status if line.startswith("VmRSS:"))
+    return int(line.split()[1]) * 1024
+
+
 def wait_until(condition, what, within=READY_WITHIN):
     """Asks `condition` every 20 ms; its first true value is the result."""
     end = time.monotonic() + within

@@ -7,6 +7,8 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <stdexcept>
 #include <thread>
 
@@ -16,6 +18,11 @@ namespace {
 std::string jars() {
   const char* named = std::getenv("SLUICE_KAFKA_LIBS");
   return named != nullptr ? named : SLUICE_KAFKA_LIBS;
+}
+
+std::string text_of(const std::string& file) {
+  std::ifstream in(file);
+  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
 }
 
 struct ClientDeleter {
@@ -52,17 +59,29 @@ std::vector<std::string> KafkaServer::java(const std::string& heap, const std::s
           program};
 }
 
-KafkaServer::KafkaServer() : port_(free_tcp_port()), controller_port_(free_tcp_port()) {
+KafkaServer::KafkaServer() : port_(free_tcp_port()), secured_port_(free_tcp_port()), controller_port_(free_tcp_port()) {
   const std::string port = std::to_string(port_);
+  const std::string secured = std::to_string(secured_port_);
   const std::string controller = std::to_string(controller_port_);
+  // The key and the certificate together.
+  folder_.write("identity.pem",
+                text_of(certificates_.key(Certificates::kLocal)) + text_of(certificates_.cert(Certificates::kLocal)));
+  const std::string identity = (folder_.path() / "identity.pem").string();
   folder_.write("log4j2.yaml",
                 "Configuration:\n  Appenders: {Console: {name: STDOUT, PatternLayout: {pattern: \"%d %p %m%n\"}}}\n"
                 "  Loggers: {Root: {level: WARN, AppenderRef: [{ref: STDOUT}]}}\n");
   folder_.write("server.properties",
                 "process.roles=broker,controller\nnode.id=1\ncontroller.quorum.voters=1@127.0.0.1:" + controller +
-                    "\nlisteners=PLAINTEXT://127.0.0.1:" + port + ",CONTROLLER://127.0.0.1:" + controller +
-                    "\nadvertised.listeners=PLAINTEXT://127.0.0.1:" + port +
-                    "\ncontroller.listener.names=CONTROLLER\ninter.broker.listener.name=PLAINTEXT\nlog.dirs=" +
+                    "\nlisteners=PLAINTEXT://127.0.0.1:" + port + ",SASL_SSL://127.0.0.1:" + secured +
+                    ",CONTROLLER://127.0.0.1:" + controller + "\nadvertised.listeners=PLAINTEXT://127.0.0.1:" + port +
+                    ",SASL_SSL://localhost:" + secured +
+                    "\nlistener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SASL_SSL:SASL_SSL"
+                    "\nssl.keystore.type=PEM\nssl.keystore.location=" +
+                    identity +
+                    "\nsasl.enabled.mechanisms=PLAIN\nlistener.name.sasl_ssl.plain.sasl.jaas.config="
+                    "org.apache.kafka.common.security.plain.PlainLoginModule required user_" +
+                    kUser + "=\"" + kPassword +
+                    "\";\ncontroller.listener.names=CONTROLLER\ninter.broker.listener.name=PLAINTEXT\nlog.dirs=" +
                     (folder_.path() / "data").string() +
                     "\noffsets.topic.num.partitions=1\noffsets.topic.replication.factor=1\n"
                     "transaction.state.log.replication.factor=1\ntransaction.state.log.min.isr=1\n"

@@ -34,10 +34,17 @@ bool logs_in(std::uint16_t port) {
 bool has_rabbit() { return std::filesystem::exists(kProgram); }
 
 RabbitServer::RabbitServer(const std::string& settings)
-    : port_(free_tcp_port()), distribution_port_(free_tcp_port()), epmd_port_(free_tcp_port()) {
+    : port_(free_tcp_port()),
+      secured_port_(free_tcp_port()),
+      distribution_port_(free_tcp_port()),
+      epmd_port_(free_tcp_port()) {
   for (const char* name : {"home", "logs", "mnesia"}) std::filesystem::create_directories(folder_.path() / name);
   folder_.write("rabbitmq.conf", "listeners.tcp.1 = 127.0.0.1:" + std::to_string(port_) +
-                                     "\nloopback_users.guest = true\nvm_memory_high_watermark.absolute = 512MiB\n"
+                                     "\nlisteners.ssl.1 = 127.0.0.1:" + std::to_string(secured_port_) +
+                                     "\nssl_options.certfile = " + certificates_.cert(Certificates::kLocal) +
+                                     "\nssl_options.keyfile = " + certificates_.key(Certificates::kLocal) +
+                                     "\nssl_options.verify = verify_none\nloopback_users.guest = "
+                                     "true\nvm_memory_high_watermark.absolute = 512MiB\n"
                                      "disk_free_limit.absolute = 50MB\nlog.console = true\nlog.console.level = info\n" +
                                      settings);
   folder_.write("plugins", "[].");
@@ -70,7 +77,7 @@ void RabbitServer::start() {
       "RABBITMQ_CONF_ENV_FILE=/dev/null",
       "RABBITMQ_PID_FILE=" + folder + "/pid",
       "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS=-kernel inet_dist_use_interface {127,0,0,1} +S 2:2 +sbwt none +sbwtdcpu "
-      "none +sbwtdio none"};
+      "none +sbwtdio none -rabbit channel_tick_interval 1000"};
   const auto log = folder_.path() / "rabbitmq.log";
   process_.start({kProgram}, environment, log);
   wait_until_ready(process_, "RabbitMQ", log, [this] { return logs_in(port_); });

@@ -88,6 +88,7 @@ Certificates::Certificates(std::filesystem::path folder) : folder_(std::move(fol
   // Servers are clients of each other.
   keep(kServer, make(kServerName, &authority, false, "serverAuth,clientAuth"));
   keep(kClient, make("client.test", &authority, false, "clientAuth"));
+  keep(kLocal, make("localhost", &authority, false, "serverAuth"));
   keep(kStranger, make("stranger.test", nullptr, false, "clientAuth"));
 }
 

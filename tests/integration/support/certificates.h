@@ -22,6 +22,7 @@ class Certificates {
   static constexpr const char* kServer = "server";
   static constexpr const char* kClient = "client";
   static constexpr const char* kStranger = "stranger";
+  static constexpr const char* kLocal = "local";  ///< of a server that is called localhost
 
  private:
   [[nodiscard]] std::string file(const std::string& name) const { return (folder_ / name).string(); }

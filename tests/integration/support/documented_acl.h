@@ -17,5 +17,6 @@ inline constexpr std::string_view kBehindSentinel = "each master and replica beh
 inline constexpr std::string_view kSentinels = "each sentinel";
 inline constexpr std::string_view kClusterNodes = "each node of a cluster";
 inline constexpr std::string_view kOperators = "besides, for sluice keys";
+inline constexpr std::string_view kQueues = "besides, for queues";
 
 }  // namespace sluice::testing

@@ -15,21 +15,22 @@
 
 namespace sluice::test {
 
-HttpClient::HttpClient(const std::string& address) {
+int connect_to(const std::string& address) {
   const std::size_t colon = address.rfind(':');
   sockaddr_in to{};
   to.sin_family = AF_INET;
   to.sin_port = htons(static_cast<std::uint16_t>(std::stoi(address.substr(colon + 1))));
   ::inet_pton(AF_INET, address.substr(0, colon).c_str(), &to.sin_addr);
-  socket_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const int made = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const timeval patience{.tv_sec = kPatience.count(), .tv_usec = 0};
-  ::setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-  ::setsockopt(socket_, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
-  if (::connect(socket_, reinterpret_cast<const sockaddr*>(&to), sizeof to) != 0) {
-    ::close(socket_);
-    socket_ = -1;
-  }
+  ::setsockopt(made, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  ::setsockopt(made, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+  if (::connect(made, reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0) return made;
+  ::close(made);
+  return -1;
 }
+
+HttpClient::HttpClient(const std::string& address) : socket_(connect_to(address)) {}
 
 HttpClient::~HttpClient() {
   if (socket_ >= 0) ::close(socket_);

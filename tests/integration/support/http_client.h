@@ -8,6 +8,9 @@
 
 namespace sluice::test {
 
+/// A blocking socket, whose calls give up after kPatience; -1: nobody listens there.
+[[nodiscard]] int connect_to(const std::string& address);
+
 struct HttpAnswer {
   int status = 0;                             ///< 0: the connection ended before an answer
   std::map<std::string, std::string> fields;  ///< names in lower case

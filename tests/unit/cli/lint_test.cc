@@ -1,6 +1,7 @@
 #include "cli/lint.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -131,6 +132,121 @@ TEST_F(LintTest, LeavesOutHiddenFilesAndReadsEveryOther) {
   std::string out;
   EXPECT_EQ(run_lint({directory()}, true, out), 0);
   EXPECT_EQ(out, "1 file, 1 limit, no problems\n");
+}
+
+TEST_F(LintTest, PassesOverPipesAndSaysSo) {
+  write("a.yaml", std::string(kGood));
+  const std::string pipe = directory() + "/b.yaml";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  std::string out;
+  EXPECT_EQ(run_lint({directory()}, false, out), 0);
+  EXPECT_EQ(out,
+            pipe + ": warning: passed over: it is a pipe, not a regular file\n1 file, 1 limit, 0 errors, 1 warning\n");
+  EXPECT_EQ(run_lint({pipe}, false, out), 1);
+  EXPECT_EQ(out, pipe + ": error: cannot be read: it is a pipe, not a regular file\n0 files, 1 error, 0 warnings\n");
+}
+
+class LintAsEnvoyproxy : public LintTest {
+ protected:
+  int run(std::vector<std::string> paths, std::vector<std::string> environment) {
+    std::ostringstream stream;
+    const int code =
+        lint({.paths = std::move(paths), .strict = false, .as_envoyproxy = true, .environment = std::move(environment)},
+             stream);
+    out_ = stream.str();
+    return code;
+  }
+  std::string write_below(const std::string& folder, const std::string& name, const std::string& text) {
+    std::filesystem::create_directories(directory() + "/" + folder);
+    return write(folder + "/" + name, text);
+  }
+  std::string out_;
+};
+
+TEST_F(LintAsEnvoyproxy, ReadsFoldersBelowAndDotFilesAsServeDoes) {
+  write("a.yaml", std::string(kGood));
+  const std::string below = write_below("sub", "b.yaml", "foo: 1\n");
+  EXPECT_EQ(run({directory()}, {}), 1);
+  EXPECT_NE(out_.find(below + ":1:1: error: unknown key \"foo\""), std::string::npos) << out_;
+  std::filesystem::remove(below);
+  const std::string hidden = write(".a.yaml.swp", "foo: 1\n");
+  EXPECT_EQ(run({directory()}, {}), 1);
+  EXPECT_NE(out_.find(hidden), std::string::npos) << out_;
+  EXPECT_EQ(run({directory()}, {"RUNTIME_IGNOREDOTFILES=true"}), 0) << out_;
+}
+
+TEST_F(LintAsEnvoyproxy, ADomainMayBeSpreadWhereTheEnvironmentSaysSo) {
+  write("a.yaml", std::string(kGood));
+  write("b.yaml", "domain: d\ndescriptors:\n  - key: l\n    rate_limit: {unit: day, requests_per_unit: 1}\n");
+  EXPECT_EQ(run({directory()}, {}), 1);
+  EXPECT_EQ(run({directory()}, {"MERGE_DOMAIN_CONFIG=true"}), 0) << out_;
+  EXPECT_EQ(out_, "2 files, 2 limits, no problems\n");
+}
+
+TEST_F(LintAsEnvoyproxy, WithoutADirectoryTheEnvironmentNamesIt) {
+  write_below("current/limits/config", "a.yaml", std::string(kGood));
+  const std::string root = "RUNTIME_ROOT=" + directory() + "/current";
+  EXPECT_EQ(run({}, {root, "RUNTIME_SUBDIRECTORY=limits"}), 0) << out_;
+  EXPECT_EQ(run({}, {root, "RUNTIME_SUBDIRECTORY=limits", "RUNTIME_APPDIRECTORY=other"}), 1);
+  EXPECT_EQ(out_, directory() +
+                      "/current/limits: error: there is no policy file here, and nothing would be limited\n"
+                      "0 files, 1 error, 0 warnings\n");
+}
+
+TEST_F(LintAsEnvoyproxy, PassesOverWhatIsNoFileAndSaysSo) {
+  const std::string file = write_below("config", "a.yaml", std::string(kGood));
+  const std::string pipe = directory() + "/config/pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  std::filesystem::create_directory_symlink("..", directory() + "/config/..data");
+  std::filesystem::create_directory_symlink("..", directory() + "/config/up");
+  const std::string root = "RUNTIME_ROOT=" + directory();
+  EXPECT_EQ(run({}, {root}), 0);
+  EXPECT_NE(out_.find(pipe + ": warning: passed over: it is a pipe, not a regular file\n"), std::string::npos) << out_;
+  EXPECT_NE(out_.find("/config/up: warning: passed over: it is a link to a directory, which is not followed\n"),
+            std::string::npos)
+      << out_;
+  EXPECT_NE(out_.find("1 file, 1 limit, 0 errors, 2 warnings\n"), std::string::npos) << out_;
+  std::filesystem::remove(file);
+  EXPECT_EQ(run({}, {root}), 1);
+  EXPECT_NE(out_.find("there is no policy file here"), std::string::npos) << out_;
+}
+
+TEST_F(LintAsEnvoyproxy, ASlashInFrontOfAPartOfThePathMeansNothing) {
+  write_below("limits/config", "a.yaml", std::string(kGood));
+  const std::string root = "RUNTIME_ROOT=" + directory() + "/";
+  EXPECT_EQ(run({}, {root, "RUNTIME_SUBDIRECTORY=/limits/"}), 0) << out_;
+  EXPECT_EQ(
+      run({}, {root, "RUNTIME_SUBDIRECTORY=//limits", "RUNTIME_APPDIRECTORY=/config", "RUNTIME_WATCH_ROOT=false"}), 0)
+      << out_;
+  EXPECT_EQ(run({}, {root, "RUNTIME_SUBDIRECTORY=/gone/../limits"}), 0) << out_;
+  EXPECT_EQ(out_, "1 file, 1 limit, no problems\n");
+}
+
+TEST_F(LintAsEnvoyproxy, TellsWhatIsWrongWithTheEnvironment) {
+  write("a.yaml", std::string(kGood));
+  EXPECT_EQ(run({directory()}, {"MERGE_DOMAIN_CONFIG=maybe"}), 1);
+  EXPECT_NE(out_.find("environment: error: MERGE_DOMAIN_CONFIG: expected true or false, found 'maybe'\n"),
+            std::string::npos)
+      << out_;
+  EXPECT_EQ(run({directory() + "/nowhere"}, {}), 1);
+}
+
+TEST_F(LintAsEnvoyproxy, WhatServeRefusesIsAnError) {
+  write("a.yaml", std::string(kGood));
+  const std::vector<std::string> good{"USE_STATSD=false", "USE_PROMETHEUS=true", "REDIS_SOCKET_TYPE=tcp",
+                                      "REDIS_URL=127.0.0.1:6379", "PROMETHEUS_ADDR=:9090"};
+  EXPECT_EQ(run({directory()}, good), 0) << out_;
+  EXPECT_EQ(run({directory()}, {}), 0) << out_;
+  for (const std::string bad : {"REDIS_TYPE=foo", "REDIS_SOCKET_TYPE=udp", "PROMETHEUS_ADDR=39090",
+                                "REDIS_URL=", "REDIS_URL=127.0.0.1:port", "PORT=70000", "SLUICE_LOG_LEVEL=loud"}) {
+    std::vector<std::string> environment = good;
+    std::erase_if(environment, [&](const std::string& line) {
+      return line.substr(0, line.find('=')) == bad.substr(0, bad.find('='));
+    });
+    environment.emplace_back(bad);
+    EXPECT_EQ(run({directory()}, environment), 1) << bad;
+    EXPECT_NE(out_.find("environment: error: "), std::string::npos) << bad << '\n' << out_;
+  }
 }
 
 }  // namespace

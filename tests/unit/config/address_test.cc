@@ -17,9 +17,10 @@ TEST(Address, ReadsEveryForm) {
     Address expected;
   };
   for (const auto& [text, expected] :
-       {Case{"127.0.0.1:8080", {false, "127.0.0.1", 8080}}, Case{"[::1]:8081", {false, "::1", 8081}},
-        Case{"[fe80::1%eth0]:1", {false, "fe80::1%eth0", 1}}, Case{":6070", {false, "", 6070}},
-        Case{"localhost:0", {false, "localhost", 0}}, Case{"off", {true, "", 0}}}) {
+       {Case{"127.0.0.1:8080", {false, "127.0.0.1", 8080, ""}}, Case{"[::1]:8081", {false, "::1", 8081, ""}},
+        Case{"[fe80::1%eth0]:1", {false, "fe80::1%eth0", 1, ""}}, Case{":6070", {false, "", 6070, ""}},
+        Case{"localhost:0", {false, "localhost", 0, ""}}, Case{"off", {true, "", 0, ""}},
+        Case{"unix:/run/rl sock", {false, "", 0, "/run/rl sock"}}}) {
     const auto address = parse_address(text);
     ASSERT_TRUE(address) << text;
     EXPECT_EQ(*address, expected) << text;
@@ -33,8 +34,14 @@ TEST(Address, RefusesWhatIsNone) {
     const auto address = parse_address(text);
     ASSERT_FALSE(address) << text;
     EXPECT_EQ(address.error().message,
-              "expected HOST:PORT, [IPV6]:PORT, :PORT or off, found '" + std::string(text) + "'");
+              "expected HOST:PORT, [IPV6]:PORT, :PORT, unix:PATH or off, found '" + std::string(text) + "'");
   }
+}
+
+TEST(Address, ASocketsNameHasALength) {
+  EXPECT_FALSE(parse_address("unix:"));
+  EXPECT_TRUE(parse_address("unix:" + std::string(107, 'x')));
+  EXPECT_FALSE(parse_address("unix:" + std::string(108, 'x')));
 }
 
 TEST(Address, NamesTheRangeOfPorts) {

@@ -65,6 +65,16 @@ TEST(RatelimitEnvironment, CredentialsTlsAndTime) {
                           "store.redis.tls.key=/k", "store.redis.tls.verify_name=false", "store.redis.timeout=1s"));
 }
 
+// A URL of our own forms needs no REDIS_TLS beside it.
+TEST(RatelimitEnvironment, AUrlMayAskForTls) {
+  EXPECT_THAT(read({"REDIS_URL=rediss://h", "REDIS_TLS_CACERT=/ca"}),
+              ElementsAre("store.redis.url=rediss://h", "store.redis.tls.ca=/ca"));
+  EXPECT_THAT(read({"REDIS_URL=rediss-host:1"}), ElementsAre("store.redis.url=redis://rediss-host:1"));
+  for (const char* url : {"REDIS_URL=/run/r.sock", "REDIS_URL=unix:///run/r.sock"}) {
+    EXPECT_THAT(error({url, "REDIS_TLS=true"}), testing::AllOf(HasSubstr("REDIS_TLS: "), HasSubstr("/run/r.sock")));
+  }
+}
+
 TEST(RatelimitEnvironment, WithoutAUrlNothingIsRead) {
   EXPECT_THAT(read({}), IsEmpty());
   EXPECT_THAT(read({"REDIS_URL=", "REDIS_AUTH=x", "REDIS_TYPE=nonsense"}), IsEmpty());
@@ -92,8 +102,15 @@ TEST(RatelimitEnvironment, MistakesNameTheVariable) {
   EXPECT_EQ(error({"REDIS_URL=h", "REDIS_SOCKET_TYPE=udp"}), "REDIS_SOCKET_TYPE: expected tcp or unix, found 'udp'");
   EXPECT_EQ(error({"REDIS_URL=h", "REDIS_TLS=yes"}), "REDIS_TLS: expected true or false, found 'yes'");
   EXPECT_THAT(error({"REDIS_URL=h:1", "REDIS_SOCKET_TYPE=unix"}), HasSubstr("the socket's absolute path"));
+  EXPECT_EQ(
+      error({"REDIS_URL=/run/r.sock", "REDIS_TYPE=CLUSTER"}),
+      "REDIS_URL: with REDIS_TYPE CLUSTER expected addresses HOST:PORT, as only one server (SINGLE) is reached by a "
+      "socket's path, found '/run/r.sock'");
+  EXPECT_THAT(error({"REDIS_URL=mymaster,/run/r.sock", "REDIS_TYPE=sentinel"}), HasSubstr("with REDIS_TYPE sentinel"));
+  EXPECT_THAT(error({"REDIS_URL=h:1", "REDIS_TYPE=CLUSTER", "REDIS_SOCKET_TYPE=unix"}),
+              HasSubstr("found 'h:1' and REDIS_SOCKET_TYPE unix"));
   EXPECT_THAT(error({"REDIS_URL=a,b"}), HasSubstr("REDIS_TYPE=CLUSTER"));
-  for (const char* url : {"REDIS_URL=m", "REDIS_URL=,h", "REDIS_URL=m,"}) {
+  for (const char* url : {"REDIS_URL=m", "REDIS_URL=,h", "REDIS_URL=m,", "REDIS_URL=a:1,b:2", "REDIS_URL=[::1]:1,b"}) {
     EXPECT_THAT(error({url, "REDIS_TYPE=SENTINEL"}), HasSubstr("NAME,HOST:PORT")) << url;
   }
   const std::string told = error({"REDIS_URL=redis://u:secret@h", "REDIS_TYPE=CLUSTER"});
@@ -142,8 +159,8 @@ TEST(RatelimitEnvironment, CountsWhereNothingOfOursSaysWhereRedisIs) {
 }
 
 TEST(RatelimitEnvironment, ValuesAreReadAsOurs) {
-  EXPECT_THAT(resolve(nullptr, {"REDIS_URL=h", "REDIS_TIMEOUT=1h"}).errors,
-              ElementsAre("REDIS_TIMEOUT: expected 1ms to 10s, found '1h'"));
+  EXPECT_THAT(resolve(nullptr, {"REDIS_URL=h", "REDIS_TIMEOUT=1us"}).errors,
+              ElementsAre("REDIS_TIMEOUT: expected 1ms to 10s, found '1us'"));
 }
 
 TEST(RatelimitEnvironment, TheManualHasEachVariable) {

@@ -37,9 +37,9 @@ TEST(Resolve, DefaultsAreThoseOfTheManual) {
   const Resolved resolved = resolve(std::nullopt);
   EXPECT_THAT(resolved.errors, IsEmpty());
   const auto& settings = resolved.settings;
-  EXPECT_EQ(to_text(settings.listen_grpc), "127.0.0.1:8081");
-  EXPECT_EQ(to_text(settings.listen_http), "127.0.0.1:8080");
-  EXPECT_EQ(to_text(settings.listen_admin), "127.0.0.1:6070");
+  EXPECT_EQ(to_text(settings.listen_grpc.address), "127.0.0.1:8081");
+  EXPECT_EQ(to_text(settings.listen_http.address), "127.0.0.1:8080");
+  EXPECT_EQ(to_text(settings.listen_admin.address), "127.0.0.1:6070");
   EXPECT_THAT(settings.policy, IsEmpty());
   EXPECT_EQ(settings.redis_url, "");
   EXPECT_EQ(settings.redis_timeout, 20ms);
@@ -75,8 +75,8 @@ TEST(Resolve, ReadsAFile) {
       "http: { headers: { x_rate_limit: false } }\n"
       "log: { level: warn, format: json }\n");
   EXPECT_THAT(resolved.errors, IsEmpty());
-  EXPECT_EQ(to_text(resolved.settings.listen_http), "0.0.0.0:80");
-  EXPECT_TRUE(resolved.settings.listen_grpc.off);
+  EXPECT_EQ(to_text(resolved.settings.listen_http.address), "0.0.0.0:80");
+  EXPECT_TRUE(resolved.settings.listen_grpc.address.off);
   EXPECT_THAT(resolved.settings.policy, ElementsAre("conf/policies/", "/etc/sluice"));
   EXPECT_EQ(resolved.settings.redis_timeout, 5ms);
   EXPECT_FALSE(resolved.settings.http_header_x_rate_limit);
@@ -127,17 +127,18 @@ TEST(Resolve, TellsAllMistakesWithTheirPlaces) {
       {"SLUICE_STORE_REDIS_TIMEOUT=1h"}, {{.name = "log.format", .values = {"xml"}}});
   EXPECT_THAT(
       resolved.errors,
-      ElementsAre("conf/sluice.yaml:2:3: unknown setting 'listen.htp'; did you mean 'listen.http'?",
-                  "conf/sluice.yaml:4:1: unknown setting 'stor'; did you mean 'store'?",
-                  "conf/sluice.yaml:5:10: threads: expected one NUMBER, found a list",
-                  "conf/sluice.yaml:6:1: unknown setting 'something_else'; 'sluice serve --help' lists all",
-                  "conf/sluice.yaml:8:17: expected settings below 'store.redis' as 'name: value'",
-                  "conf/sluice.yaml:9:15: log.level: expected one LEVEL, found nothing",
-                  "conf/sluice.yaml:10:1: 'threads' is set twice",
-                  "conf/sluice.yaml:3:9: listen.http: expected HOST:PORT, [IPV6]:PORT, :PORT or off, found '80'",
-                  "conf/sluice.yaml:7:16: drain_timeout: expected a duration such as 20ms, 1.5s or 1m30s, found '10'",
-                  "SLUICE_STORE_REDIS_TIMEOUT: expected 1ms to 10s, found '1h'",
-                  "--log.format: expected one of text, json, found 'xml'"));
+      ElementsAre(
+          "conf/sluice.yaml:2:3: unknown setting 'listen.htp'; did you mean 'listen.http'?",
+          "conf/sluice.yaml:4:1: unknown setting 'stor'; did you mean 'store'?",
+          "conf/sluice.yaml:5:10: threads: expected one NUMBER, found a list",
+          "conf/sluice.yaml:6:1: unknown setting 'something_else'; 'sluice serve --help' lists all",
+          "conf/sluice.yaml:8:17: expected settings below 'store.redis' as 'name: value'",
+          "conf/sluice.yaml:9:15: log.level: expected one LEVEL, found nothing",
+          "conf/sluice.yaml:10:1: 'threads' is set twice",
+          "conf/sluice.yaml:3:9: listen.http: expected HOST:PORT, [IPV6]:PORT, :PORT, unix:PATH or off, found '80'",
+          "conf/sluice.yaml:7:16: drain_timeout: expected a duration such as 20ms, 1.5s or 1m30s, found '10'",
+          "SLUICE_STORE_REDIS_TIMEOUT: expected 1ms to 10s, found '1h'",
+          "--log.format: expected one of text, json, found 'xml'"));
 }
 
 TEST(Resolve, TellsBrokenYaml) {
@@ -175,6 +176,13 @@ TEST(Resolve, NumbersHaveRanges) {
   EXPECT_EQ(error("store.redis.prefix", "a{b}"),
             "--store.redis.prefix: expected at most 64 printable characters without spaces and braces");
   EXPECT_EQ(error("store.redis.prefix", ""), "");
+  for (const std::string port : {"99999", "65536", "0", "", "x", "-1", "+1", "8 0"}) {
+    EXPECT_EQ(error("tracing.endpoint", "http://127.0.0.1:" + port),
+              "--tracing.endpoint: expected a URL such as http://127.0.0.1:9000 or https://example.org, found "
+              "'http://127.0.0.1:" +
+                  port + "'");
+  }
+  EXPECT_EQ(error("tracing.endpoint", "http://[::1]:65535/otlp"), "");
   for (const std::string word : {"true", "false", "yes", "no", "on", "off"}) {
     EXPECT_EQ(error("http.headers.retry_after", word), "");
   }

@@ -23,7 +23,7 @@ class AnswerBuilder {
     return add_rule(std::move(name), Algorithm::fixed_window, rate, period);
   }
   AnswerBuilder& status(const policy::Rule& rule, const Decision& decision) {
-    answer_.statuses.push_back({.over_limit = !decision.allowed, .rule = &rule, .decision = decision});
+    answer_.statuses.push_back({.over_limit = !decision.allowed, .rule = &rule, .decision = decision, .key = {}});
     return *this;
   }
   AnswerBuilder& decided_by(const policy::Rule& rule, const Decision& decision) {

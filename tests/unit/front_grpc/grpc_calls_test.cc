@@ -115,7 +115,7 @@ void expect_error(const Response& response, int code, std::string_view message) 
 
 TEST(GrpcCalls, UnknownMethodsAreUnimplemented) {
   Peer peer;
-  for (const char* path : {"/", "/envoy.service.ratelimit.v3.RateLimitService/Other", "/grpc.health.v1.Health/Watch",
+  for (const char* path : {"/", "/envoy.service.ratelimit.v3.RateLimitService/Other", "/grpc.health.v1.Health/List",
                            "/envoy.service.ratelimit.v2.RateLimitService/ShouldRateLimit"}) {
     expect_error(peer.exchange(path, framed(request_for("42"))), 12, "unknown method");
   }

@@ -124,7 +124,7 @@ Client::Client() {
 
 Client::~Client() { nghttp2_session_del(client); }
 
-Peer::Peer(std::string_view policy, GrpcOptions the_options)
+Peer::Peer(std::string_view policy, GrpcOptions the_options, bool is_certified)
     : options(the_options),
       shard(registry.add_shard()),
       reader(policies),
@@ -136,7 +136,7 @@ Peer::Peer(std::string_view policy, GrpcOptions the_options)
     for (const policy::Finding& finding : loaded.findings) ADD_FAILURE() << finding.to_string();
     policies.set(loaded.policy);
   }
-  connection = std::make_unique<Connection>(*this, service, options, now);
+  connection = std::make_unique<Connection>(*this, service, options, now, is_certified);
 }
 
 HeldStore& Peer::hold() {

@@ -95,7 +95,7 @@ class Peer final : public Client, public Connection::Owner {
   static constexpr std::int64_t kSecond = 1'000'000'000;
 
   /// `policy`: text of a policy file; empty: none is loaded.
-  explicit Peer(std::string_view policy = kPolicy, GrpcOptions options = {});
+  explicit Peer(std::string_view policy = kPolicy, GrpcOptions options = {}, bool is_certified = false);
   void output_ready() override { ++outputs_announced; }
 
   /// Uses this store in place of a memory store.

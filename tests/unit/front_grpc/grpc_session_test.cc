@@ -38,7 +38,8 @@ class GrpcSession : public testing::Test {
   void serve() {
     acceptor_.async_accept([this](error_code error, asio::ip::tcp::socket socket) {
       if (error) return;
-      start_grpc_session(worker_, std::move(socket), options_);
+      socket.non_blocking(true);
+      start_grpc_session(worker_, server::Transport(worker_, std::move(socket)), options_);
       serve();
     });
   }

@@ -29,7 +29,7 @@ inline limiter::Answer make_answer(const policy::Rule& rule, const Decision& dec
   answer.allowed = decision.allowed;
   answer.decision = decision;
   answer.deciding = &rule;
-  answer.statuses.push_back({.over_limit = !decision.allowed, .rule = &rule, .decision = decision});
+  answer.statuses.push_back({.over_limit = !decision.allowed, .rule = &rule, .decision = decision, .key = {}});
   return answer;
 }
 

@@ -77,7 +77,8 @@ TEST(CheckCodec, refuses_with_path_and_place) {
           {R"({"domain":null})", "invalid_request: domain: expected a string, found null (line 1, column 11)"},
           {R"({"domain":"d","domain":"e"})", "invalid_request: domain: given twice (line 1, column 15)"},
           {R"({"domains":"d"})",
-           "invalid_request: domains: unknown field; a request has domain, descriptors and cost (line 1, column 2)"},
+           "invalid_request: domains: unknown field; a request has domain, descriptors, cost and explain (line 1, "
+           "column 2)"},
           {R"({"descriptors":{"user":"42"}})",
            "invalid_request: descriptors: expected an array of descriptors, found an object (line 1, column 16)"},
           {R"({"descriptors":[{"user":42}]})",

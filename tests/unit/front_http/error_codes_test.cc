@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tests/unit/front/verb_table.h"
 #include "tests/unit/front_http/wire.h"
 
 namespace sluice::http {
@@ -28,6 +29,14 @@ std::string text_of_file(const std::string& name) {
   EXPECT_TRUE(in) << name;
   return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
 }
+
+constexpr std::string_view kWithConcurrency = R"(
+domain: shop
+leases: true
+descriptors:
+  - key: export
+    rate_limit: { requests_per_unit: 1, algorithm: concurrency, ttl: 1m }
+)";
 
 constexpr std::string_view kWithIdentity = R"(
 domain: edge
@@ -63,6 +72,18 @@ const std::map<std::string_view, std::pair<int, std::function<std::string(Wire&)
           wire.clock.advance(std::chrono::minutes(1));
           wire.connection().expire(wire.clock.now());
           return said + wire.take();
+        }}},
+      {"needs_lease",
+       {400,
+        [](Wire& wire) {
+          wire.load(kWithConcurrency);
+          return wire.talk(post("/v1/check", check_body("export", "1")));
+        }}},
+      {"not_enforced",
+       {400,
+        [](Wire& wire) {
+          wire.load(front::kVerbPolicy);
+          return wire.talk(post("/v1/ban", check_body("shadow", "1", R"(,"for":1)")));
         }}},
       {"store_unavailable",
        {503,

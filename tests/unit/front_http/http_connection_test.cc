@@ -8,12 +8,14 @@
 #include <string>
 #include <vector>
 
+#include "base/drain.h"
 #include "tests/unit/front_http/wire.h"
 
 namespace sluice::http {
 namespace {
 
 using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
 using std::chrono::seconds;
 using testing::HasSubstr;
 using testing::StartsWith;
@@ -224,6 +226,7 @@ TEST(HttpConnection, health_says_why_not) {
   EXPECT_EQ(parse_response(wire.talk(get("/healthcheck"))).body, "no policy is loaded\n");
 
   wire.draining = true;
+  wire.connection().drain(wire.clock.now());
   health = parse_response(wire.talk(get("/healthcheck")));
   EXPECT_EQ(health.body, "draining: this process is about to stop\n");
   EXPECT_EQ(health.field("Connection"), "close");
@@ -327,6 +330,10 @@ std::vector<BadRequest> bad_requests() {
       {"GET / HTTP/3.0\r\n\r\n", 505, "only HTTP/1.0 and HTTP/1.1 are spoken here"},
       {"GET /healthcheck HTTP/1.1\r\n\r\n", 400, "HTTP/1.1 needs a Host header field"},
       {start + host + "\r\n", 400, "more than one Host"},
+      {start + "Authorization: Bearer a\r\nAccept: */*\r\nauthorization: Bearer b\r\n\r\n", 400,
+       "more than one Authorization"},
+      {start + "Authorization: Bearer a\r\nAuthorization: Bearer a\r\n\r\n", 400, "more than one Authorization"},
+      {start + "Authorization: Basic a\r\nAuthorization: Bearer a\r\n\r\n", 400, "more than one Authorization"},
       {"GET /a b HTTP/1.1\r\n\r\n", 400, "malformed request line: bad target or version"},
       {"GET / HTTP/1.1 \r\n\r\n", 400, "malformed request line: bad target or version"},
       {"GET / http/1.1\r\n\r\n", 400, "malformed request line: bad target or version"},
@@ -355,6 +362,7 @@ std::vector<BadRequest> bad_requests() {
       {start + "Transfer-Encoding: chunked, identity\r\n\r\n", 501, "no Transfer-Encoding but chunked is understood"},
       {"POST /json HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n", 400, "Transfer-Encoding in HTTP/1.0"},
       {start + "Content-Encoding: gzip\r\n\r\n", 415, "no Content-Encoding is understood"},
+      {"POST /v1/check HTTP/1.1\r\nHost: a\r\nContent-Encoding: br\r\n\r\n", 415, "no Content-Encoding is understood"},
       {start + "Expect: 200-ok\r\n\r\n", 417, "unknown expectation"},
       {start + "Content-Length: 65537\r\n\r\n", 413, "the body is too large"},
       {start + "Transfer-Encoding: chunked\r\n\r\n10001\r\n", 413, "the body is too large"},
@@ -641,13 +649,26 @@ TEST(HttpConnection, an_idle_connection_is_closed_without_a_word) {
 TEST(HttpConnection, draining_closes_what_is_idle_and_finishes_the_rest) {
   Wire idle;
   EXPECT_EQ(parse_response(idle.talk(get("/healthcheck"))).field("Connection"), "");
-  idle.connection().drain();
+  idle.connection().drain(idle.clock.now());
+  EXPECT_FALSE(idle.connection().finished());
+  idle.clock.advance(kDrainGrace - nanoseconds(1));
+  idle.connection().expire(idle.clock.now());
+  EXPECT_FALSE(idle.connection().finished());
+  idle.clock.advance(nanoseconds(1));
+  idle.connection().expire(idle.clock.now());
   EXPECT_TRUE(idle.connection().finished());
+
+  Wire busy;
+  EXPECT_EQ(parse_response(busy.talk(get("/healthcheck"))).field("Connection"), "");
+  busy.connection().drain(busy.clock.now());
+  busy.clock.advance(kDrainGrace - nanoseconds(1));
+  EXPECT_EQ(parse_response(busy.talk(get("/healthcheck"))).field("Connection"), "close");
+  EXPECT_TRUE(busy.connection().finished());
 
   Wire half;
   const std::string request = post("/v1/check", check_body("user", "1"));
   EXPECT_EQ(half.talk(request.substr(0, 30)), "");
-  half.connection().drain();
+  half.connection().drain(half.clock.now());
   EXPECT_FALSE(half.connection().finished());
   EXPECT_EQ(parse_response(half.talk(request.substr(30))).field("Connection"), "close");
   EXPECT_TRUE(half.connection().finished());
@@ -655,11 +676,36 @@ TEST(HttpConnection, draining_closes_what_is_idle_and_finishes_the_rest) {
   Wire asked;
   asked.store.slow = true;
   EXPECT_EQ(asked.talk(request), "");
-  asked.connection().drain();
+  asked.connection().drain(asked.clock.now());
   EXPECT_FALSE(asked.connection().finished());
   asked.store.answer();
   EXPECT_EQ(parse_response(asked.take()).field("Connection"), "close");
   EXPECT_TRUE(asked.connection().finished());
+}
+
+TEST(HttpConnection, draining_answers_all_that_had_come) {
+  const std::string request = post("/v1/check", check_body("user", "1"));
+  Wire wire;
+  wire.store.slow = true;
+  EXPECT_EQ(wire.talk(request + request + request), "");
+  wire.connection().drain(wire.clock.now());
+  for (int i = 0; i < 2; ++i) {
+    wire.store.answer();
+    EXPECT_EQ(parse_response(wire.take()).field("Connection"), "");
+  }
+  wire.store.answer();
+  EXPECT_EQ(parse_response(wire.take()).field("Connection"), "close");
+  EXPECT_TRUE(wire.connection().finished());
+
+  // But one who never stops asking is told to.
+  Wire endless;
+  endless.store.slow = true;
+  EXPECT_EQ(endless.talk(request + request), "");
+  endless.connection().drain(endless.clock.now());
+  endless.clock.advance(kDrainGrace);
+  endless.store.answer();
+  EXPECT_EQ(parse_response(endless.take()).field("Connection"), "close");
+  EXPECT_TRUE(endless.connection().finished());
 }
 
 }  // namespace

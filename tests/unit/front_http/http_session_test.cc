@@ -18,6 +18,7 @@
 #include <thread>
 #include <tuple>
 
+#include "base/drain.h"
 #include "server/worker.h"
 #include "tests/unit/front_http/wire.h"
 
@@ -120,7 +121,8 @@ class HttpSessionTest : public testing::Test {
   void accept() {
     acceptor_.async_accept([this](const boost::system::error_code& error, tcp::socket socket) {
       if (error) return;
-      start_http_session(worker_, std::move(socket), context_);
+      socket.non_blocking(true);
+      start_http_session(worker_, server::Transport(worker_, std::move(socket)), context_);
       accept();
     });
   }
@@ -228,6 +230,9 @@ TEST_F(HttpSessionTest, draining_answers_what_has_begun) {
   tcp::socket idle = connect();
   send(idle, get("/healthcheck"));
   EXPECT_EQ(read_response(idle).status, 200);
+  tcp::socket again = connect();
+  send(again, get("/healthcheck"));
+  EXPECT_EQ(read_response(again).status, 200);
   tcp::socket busy = connect();
   send(busy, post("/v1/check", check_body("slow", "1")));
   std::size_t waiting = 0;
@@ -236,6 +241,9 @@ TEST_F(HttpSessionTest, draining_answers_what_has_begun) {
     worker_.draining = true;
     for (server::Session& session : worker_.sessions) session.drain();
   });
+  send(again, get("/healthcheck"));
+  EXPECT_EQ(parse_response(read_to_end(again)).field("Connection"), "close");
+  clock_.advance(kDrainGrace);
   EXPECT_EQ(read_to_end(idle), "");
   on_worker([this] { store_->answer(); });
   const Response last = parse_response(read_to_end(busy));

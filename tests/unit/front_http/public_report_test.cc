@@ -167,5 +167,28 @@ TEST(PublicReports, public_report_68_an_unknown_domain_limits_nothing) {
               HasSubstr(R"({"allowed":true,"reason":"unknown_domain",)"));
 }
 
+TEST(PublicReports, public_report_73_months_weeks_and_years_are_windows_of_fixed_length) {
+  Wire wire;
+  wire.load(R"(
+domain: shop
+descriptors:
+  - { key: month, rate_limit: { unit: month, requests_per_unit: 5 } }
+  - { key: week, rate_limit: { unit: week, requests_per_unit: 5 } }
+  - { key: year, rate_limit: { unit: year, requests_per_unit: 5 } }
+)");
+  const auto set_clock = [&](seconds to) { wire.clock.advance(to - std::chrono::nanoseconds(wire.clock.now().utc)); };
+  const auto expect_reset = [&](const std::string& key, const std::string& reset) {
+    const std::string body = R"({"domain":"shop","descriptors":[{"entries":[{"key":")" + key + R"("}]}]})";
+    EXPECT_THAT(wire.talk(post("/json", body)), HasSubstr(R"("durationUntilReset":")" + reset + '"')) << key;
+  };
+  set_clock(seconds(1'767'225'600));  // 2026-01-01 00:00 UTC
+  expect_reset("month", "518400s");
+  expect_reset("week", "604800s");
+  expect_reset("year", "30326400s");
+  set_clock(seconds(1'795'977'092));  // 2026-11-29 18:31 UTC
+  expect_reset("month", "278908s");
+  expect_reset("week", "278908s");
+}
+
 }  // namespace
 }  // namespace sluice::http

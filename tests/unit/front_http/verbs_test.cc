@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "tests/unit/front/token_file.h"
+#include "tests/unit/front/verb_table.h"
 #include "tests/unit/front_http/wire.h"
 
 namespace sluice::http {
@@ -59,6 +61,27 @@ TEST(HttpVerbs, a_peek_says_what_a_check_would_and_changes_nothing) {
   EXPECT_EQ(check.status, 429);
   EXPECT_EQ(peek.body, check.body);
   EXPECT_EQ(wire.registry.total(metrics::Counter::http_errors), 0U);
+}
+
+TEST(HttpVerbs, what_could_not_be_given_back_is_not_given) {
+  Wire wire;
+  const auto body = [](std::size_t size) { return check_body("user", std::string(size, 'v'), R"(,"cost":2)"); };
+  const std::string small = check_body("user", "42", R"(,"cost":5)");
+  for (const std::string path : {"/v1/reserve", "/v1/acquire"}) {
+    const Response refused = ask(wire, path, body(50'000));
+    EXPECT_EQ(refused.status, 400);
+    EXPECT_THAT(refused.body, HasSubstr("too long to be given back"));
+    // Nor is anything done for the others of an array.
+    EXPECT_EQ(ask(wire, path, "[" + small + "," + body(50'000) + "]").status, 400);
+  }
+  EXPECT_THAT(ask(wire, "/v1/peek", small).body, HasSubstr(R"("remaining":25)"));
+  EXPECT_EQ(ask(wire, "/v1/check", body(50'000)).status, 200);
+  const Response longest = ask(wire, "/v1/reserve", body(48'000));
+  ASSERT_EQ(longest.status, 200);
+  const std::size_t at = longest.body.find(R"("reservation":")") + 15;
+  const std::string text = longest.body.substr(at, longest.body.find('"', at) - at);
+  const Response done = ask(wire, "/v1/commit", R"({"reservation":")" + text + R"(","actual":1000000000000000})");
+  EXPECT_THAT(done.body, HasSubstr(R"("result":"done")"));
 }
 
 TEST(HttpVerbs, where_no_limit_is) {
@@ -127,9 +150,18 @@ TEST(HttpVerbs, wrong_bodies_are_told_what_and_where) {
       {"/v1/settle", check_body("user", "1", R"(,"reserved":-1,"actual":1)"),
        "reserved: expected a whole number from 0 to 1000000000000000, found -1 (line 1, column 58)"},
       {"/v1/refund", check_body("user", "1", R"(,"at":"now")"),
-       "at: expected seconds since 1970 UTC without an exponent, such as 1767225600.25, found a string "
+       "at: expected seconds since 1970 UTC with at most 9 decimals and no exponent, such as 1767225600.25, found a "
+       "string "
        "(line 1, column 52)"},
       {"/v1/refund", check_body("user", "1", R"(,"at":1e9)"), ", found 1e9 (line 1, column 52)"},
+      {"/v1/refund", check_body("user", "1", R"(,"at":1.0000000001)"), ", found 1.0000000001 (line 1, column 52)"},
+      {"/v1/ban", check_body("user", "1", R"(,"for":0.12345678901)"),
+       "for: expected seconds from 0 to 315360000 with at most 9 decimals and no exponent, such as 2.5, found "
+       "0.12345678901"},
+      {"/v1/ban", check_body("user", "1", R"(,"for":315360000.1)"), ", found 315360000.1"},
+      {"/v1/reserve", check_body("user", "1", R"(,"cost":1,"ttl":1.1234567891)"),
+       "ttl: expected seconds from 0 to 3600 with at most 9 decimals"},
+      {"/v1/reserve", check_body("user", "1", R"(,"cost":1,"ttl":3600.000000001)"), ", found 3600.000000001"},
       {"/v1/refund", check_body("user", "1", R"(,"at":-1)"), ", found -1 (line 1, column 52)"},
       {"/v1/refund", check_body("user", "1", R"(,"at":4000000001)"), ", found 4000000001 (line 1, column 52)"},
       {"/v1/refund", check_body("user", "1", R"(,"at":1,"at":1)"), "at: given twice"},
@@ -148,6 +180,66 @@ TEST(HttpVerbs, wrong_bodies_are_told_what_and_where) {
   EXPECT_EQ(response.field("Allow"), "POST");
   Wire admin(Role::admin);
   EXPECT_EQ(ask(admin, "/v1/reset", check_body("user", "1")).status, 404);
+}
+
+// Admin pages, figures and verbs that change counters ask for a token or a certificate; decisions and health do not.
+TEST(HttpAccess, what_is_guarded_asks_for_a_token) {
+  const front::TokenFile tokens;
+  const std::string body = check_body("user", "42");
+  const auto status = [&](Role role, const std::string& request) {
+    Wire wire(role);
+    wire.context.guard = tokens.guard();
+    return parse_response(wire.talk(request)).status;
+  };
+  const auto with = [](std::string_view token, const std::string& request) {
+    const std::size_t line = request.find("\r\n") + 2;
+    return request.substr(0, line) + "Authorization: Bearer " + std::string(token) + "\r\n" + request.substr(line);
+  };
+  for (const char* path : {"/v1/refund", "/v1/settle", "/v1/penalize", "/v1/reset", "/v1/ban", "/v1/release",
+                           "/v1/commit", "/v1/cancel"}) {
+    const std::string request = post(path, check_body("user", "42", R"(,"cost":1,"reserved":1,"actual":1)"));
+    EXPECT_EQ(status(Role::service, request), 401) << path;
+    EXPECT_EQ(status(Role::service, with("let-me-i", request)), 401) << path;
+    EXPECT_EQ(status(Role::service, with("ops", request)), 401) << path;
+    EXPECT_NE(status(Role::service, with("let-me-in", request)), 401) << path;
+  }
+  for (const char* path : {"/metrics", "/v1/queues"}) {
+    for (const Role role : {Role::service, Role::admin}) {
+      EXPECT_EQ(status(role, get(path)), 401) << path;
+      EXPECT_NE(status(role, with("scrape-me", get(path))), 401) << path;
+    }
+  }
+  EXPECT_EQ(status(Role::admin, get("/")), 401);
+  EXPECT_EQ(status(Role::admin, get("/healthcheck")), 200);
+  EXPECT_EQ(status(Role::service, get("/healthcheck")), 200);
+  EXPECT_EQ(status(Role::service, post("/v1/check", body)), 200);
+  EXPECT_EQ(status(Role::service, post("/v1/peek", body)), 200);
+  EXPECT_EQ(status(Role::service, post("/v1/acquire", body)), 200);
+  EXPECT_EQ(status(Role::service, post("/v1/reserve", check_body("user", "42", R"(,"cost":1,"ttl":1)"))), 200);
+
+  Wire wire(Role::admin);
+  wire.context.guard.is_on = true;
+  const Response refused = parse_response(wire.talk(get("/metrics")));
+  EXPECT_EQ(refused.status, 401);
+  EXPECT_EQ(refused.field("WWW-Authenticate"), "Bearer realm=\"sluice\"");
+  EXPECT_THAT(refused.body, HasSubstr("unauthorized"));
+  wire.certify();
+  EXPECT_EQ(parse_response(wire.talk(get("/metrics"))).status, 200);
+}
+
+TEST(HttpVerbs, each_on_each_kind_of_limit) {
+  Wire wire;
+  wire.load(front::kVerbPolicy);
+  for (const front::VerbRow& row : front::verb_table()) {
+    SCOPED_TRACE(row.verb + " of " + row.limit);
+    std::string more;
+    if (row.verb == "reserve") more = R"(,"cost":1)";
+    if (row.verb == "settle") more = R"(,"reserved":1,"actual":2)";
+    if (row.verb == "ban") more = R"(,"for":3600)";
+    const Response response = ask(wire, "/v1/" + row.verb, check_body(row.limit, row.verb, more));
+    EXPECT_EQ(response.status, row.refusal.empty() ? 200 : 400) << response.body;
+    EXPECT_THAT(response.body, HasSubstr(row.refusal));
+  }
 }
 
 }  // namespace

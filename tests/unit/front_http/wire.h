@@ -68,6 +68,11 @@ class Wire final : private HttpConnection::Host {
     return *connection_;
   }
   void reconnect() { connection_.reset(); }
+  /// Connects anew, with a certificate that is trusted.
+  void certify() {
+    environment_.is_certified = true;
+    reconnect();
+  }
 
   /// Gives bytes, takes what comes back.
   std::string talk(std::string_view bytes) {
@@ -100,7 +105,7 @@ class Wire final : private HttpConnection::Host {
   void resumed() override { ++resumed_count; }
 
   Scratch scratch_;
-  Environment environment_{context, reader, store, shard, clock, draining, scratch_};
+  Environment environment_{context, reader, store, shard, clock, draining, scratch_, false};
   std::unique_ptr<HttpConnection> connection_;
 };
 

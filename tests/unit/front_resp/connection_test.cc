@@ -3,15 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <array>
 #include <chrono>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "policy/policy.h"
-#include "tests/unit/front/slow_store.h"
+#include "base/drain.h"
+#include "tests/unit/front/token_file.h"
+#include "tests/unit/front/verb_table.h"
+#include "tests/unit/front_resp/peer.h"
 
 namespace sluice::resp {
 namespace {
@@ -20,83 +20,6 @@ using namespace std::chrono_literals;
 using namespace std::string_literals;
 using testing::HasSubstr;
 using testing::StartsWith;
-
-constexpr std::string_view kPolicy = R"(
-domain: shop
-descriptors:
-  - key: user
-    rate_limit: { name: Daily, algorithm: token_bucket, period: 1d, requests_per_unit: 2 }
-  - key: api
-    rate_limit: { algorithm: token_bucket, period: 1d, requests_per_unit: 10 }
-)";
-
-/// As a client library sends it.
-std::string command(const std::vector<std::string>& words) {
-  std::string out = "*" + std::to_string(words.size()) + "\r\n";
-  for (const std::string& word : words) out += "$" + std::to_string(word.size()) + "\r\n" + word + "\r\n";
-  return out;
-}
-
-std::string five(int a, int b, int c, int d, int e) {
-  std::string out = "*5\r\n";
-  for (const int number : {a, b, c, d, e}) out += ":" + std::to_string(number) + "\r\n";
-  return out;
-}
-
-class Peer final : private Connection::Host {
- public:
-  Peer() {
-    const std::array<policy::SourceText, 1> texts = {{{"policy.yaml", std::string(kPolicy)}}};
-    policy::Loaded loaded = policy::load_texts(texts);
-    EXPECT_TRUE(loaded.policy);
-    policies.set(std::move(loaded.policy));
-  }
-  /// Made at first use, so that a test can set options before.
-  Connection& connection() {
-    if (!connection_) {
-      Connection::Host& host = *this;
-      connection_ = std::make_unique<Connection>(environment_, host, 7, clock.now());
-    }
-    return *connection_;
-  }
-  std::string talk(std::string_view bytes) {
-    connection().feed(bytes, clock.now());
-    return take();
-  }
-  /// Takes all output, as a peer that reads at once does.
-  std::string take() {
-    std::string all;
-    do {
-      connection().proceed(clock.now());
-      all += connection().output();
-      connection().sent(connection().output().size(), clock.now());
-    } while (connection().can_proceed());
-    return all;
-  }
-  void disconnect() { connection_.reset(); }
-  /// Answers what the store was asked longest ago, or last.
-  std::string answer(bool newest = false) {
-    store.answer(newest);
-    return take();
-  }
-
-  front::ManualClock clock;
-  policy::SnapshotHolder policies;
-  policy::SnapshotReader reader{policies};
-  front::SlowStore store;
-  metrics::Registry registry;
-  metrics::Shard& shard = registry.add_shard();
-  ThrottleLimits limits;
-  RespOptions options;
-  bool draining = false;
-  int resumed_count = 0;
-
- private:
-  void resumed() override { ++resumed_count; }
-
-  Environment environment_{options, reader, store, shard, limits, draining};
-  std::unique_ptr<Connection> connection_;
-};
 
 // What redis-cell answers, where that is right; and where it is not, what is.
 TEST(Resp, GoldenTableOfClThrottle) {
@@ -124,6 +47,56 @@ TEST(Resp, GoldenTableOfClThrottle) {
   EXPECT_EQ(ask("g 9223372036854775807 10 60"), "*5\r\n:0\r\n:1000000000000000\r\n:999999999999999\r\n:-1\r\n:6\r\n");
 }
 
+// Inputs that broke other limiters, by their row in the collection of reports.
+TEST(Resp, public_report_1_many_tokens_a_second) {
+  Peer peer;
+  for (int left = 1000; left > 997; --left) {
+    EXPECT_EQ(peer.talk("CL.THROTTLE u 1000 1000 60\r\n"), five(0, 1001, left, -1, 1));
+  }
+}
+
+TEST(Resp, public_report_2_a_wait_below_a_second_is_told_as_one) {
+  Peer peer;
+  EXPECT_EQ(peer.talk("CL.THROTTLE k 0 2 1\r\n"), five(0, 1, 0, -1, 1));
+  EXPECT_EQ(peer.talk("CL.THROTTLE k 0 2 1\r\n"), five(1, 1, 0, 1, 1));
+  peer.clock.advance(500ms);
+  EXPECT_EQ(peer.talk("CL.THROTTLE k 0 2 1\r\n"), five(0, 1, 0, -1, 1));
+}
+
+TEST(Resp, public_report_3_zero_rates_are_errors) {
+  Peer peer;
+  EXPECT_THAT(peer.talk("CL.THROTTLE k 0 0 60 1\r\n"), StartsWith("-ERR count must be"));
+  EXPECT_THAT(peer.talk("CL.THROTTLE k 0 5 0 1\r\n"), StartsWith("-ERR period must be"));
+  EXPECT_EQ(peer.talk("CL.THROTTLE k 0 5 60\r\n"), five(0, 1, 0, -1, 12));
+}
+
+TEST(Resp, public_report_4_times_below_a_second_count) {
+  Peer peer;
+  std::chrono::milliseconds now{0};
+  int limited = 0;
+  for (const int at : {259, 533, 783, 1035, 1289, 1541, 1790, 2040}) {
+    peer.clock.advance(std::chrono::milliseconds(at) - now);
+    now = std::chrono::milliseconds(at);
+    EXPECT_THAT(peer.talk("CL.THROTTLE k 0 2 1\r\n"), StartsWith("*5\r\n:" + std::to_string(limited))) << at;
+    limited = 1 - limited;
+  }
+}
+
+TEST(Resp, public_report_5_no_second_is_added) {
+  Peer peer;
+  EXPECT_EQ(peer.talk("CL.THROTTLE u 15 30 60\r\n"), five(0, 16, 15, -1, 2));
+  EXPECT_EQ(peer.talk("CL.THROTTLE u 15 30 60\r\n"), five(0, 16, 14, -1, 4));
+}
+
+TEST(Resp, public_report_6_thousands_a_second) {
+  Peer peer;
+  EXPECT_EQ(peer.talk("CL.THROTTLE h 1 8000 1\r\n"), five(0, 2, 1, -1, 1));
+  EXPECT_EQ(peer.talk("CL.THROTTLE h 1 8000 1\r\n"), five(0, 2, 0, -1, 1));
+  EXPECT_EQ(peer.talk("CL.THROTTLE h 1 8000 1\r\n"), five(1, 2, 0, 1, 1));
+  peer.clock.advance(125us);
+  EXPECT_EQ(peer.talk("CL.THROTTLE h 1 8000 1\r\n"), five(0, 2, 0, -1, 1));
+}
+
 TEST(Resp, ThrottleWithABurstOfOneLimits) {
   Peer peer;
   EXPECT_EQ(peer.talk("THROTTLE k 1 1 3600\r\n"), five(1, 1, 0, 3600, 0));
@@ -144,6 +117,25 @@ TEST(Resp, OneKeyIsOneCounterWhateverTheNumbers) {
   EXPECT_THAT(peer.talk("RESET k l\r\n"), StartsWith("-ERR wrong number of arguments for 'reset'"));
   EXPECT_EQ(peer.talk("PEEK k 3 1 60\r\n"), five(0, 4, 4, -1, 0));
   EXPECT_EQ(peer.talk("RESET k\r\n"), "+OK\r\n");
+}
+
+// What is like the command before it is not read as a whole again, and is the same command all the same.
+TEST(Resp, CommandsLikeTheLastOneOfOtherKeys) {
+  Peer peer;
+  peer.options.password = "secret";
+  const std::vector<std::string> a = {"CL.THROTTLE", "a", "3", "10", "60"};
+  const std::vector<std::string> b = {"CL.THROTTLE", "another", "3", "10", "60"};
+  EXPECT_THAT(peer.talk(command(a) + command(a)), StartsWith("-NOAUTH"));
+  peer.talk(command({"AUTH", "secret"}));
+  EXPECT_EQ(peer.talk(command(a) + command(a) + command(b)),
+            five(0, 4, 3, -1, 6) + five(0, 4, 2, -1, 12) + five(0, 4, 3, -1, 6));
+  const std::vector<std::string> more = {"CL.THROTTLE", "a", "3", "10", "60", "2"};
+  EXPECT_EQ(peer.talk(command(more) + command(b)), five(0, 4, 0, -1, 24) + five(0, 4, 2, -1, 12));
+  EXPECT_EQ(peer.talk(command(b) + command({"THROTTLE", "another", "4", "10", "60"})),
+            five(0, 4, 1, -1, 18) + five(1, 4, 0, 24, 0));
+  // The password is asked for again.
+  EXPECT_EQ(peer.talk(command(b) + command({"RESET"}) + command(b)),
+            five(1, 4, 0, 6, 24) + "+RESET\r\n" + "-NOAUTH give the password first: AUTH password\r\n");
 }
 
 TEST(Resp, KeysAreAnyBytes) {
@@ -221,24 +213,84 @@ TEST(Resp, VerbsOnThePolicy) {
   EXPECT_THAT(peer.talk("RESET k\r\n"), StartsWith("-ERR the store failed: "));
 }
 
+/// The bulk string that a reply ends with.
+std::string last_bulk(std::string reply) {
+  reply.resize(reply.size() - 2);
+  return reply.substr(reply.rfind('\n') + 1);
+}
+
+TEST(RespPolicyCommands, AcquireReserveAndBan) {
+  Peer peer;
+  const std::string held = peer.talk("SLUICE ACQUIRE shop 1 export acme\r\n");
+  EXPECT_THAT(held, StartsWith("*3\r\n" + five(0, 1, 0, -1, 3600) + "$7\r\nExports\r\n"));
+  EXPECT_THAT(peer.talk("SLUICE ACQUIRE shop 1 export acme\r\n"), StartsWith("*2\r\n*5\r\n:1\r\n"));
+  EXPECT_THAT(peer.talk("SLUICE CHECK shop 1 export acme\r\n"),
+              StartsWith("-ERR the keys lead to a limit of concurrency"));
+  EXPECT_EQ(peer.talk("SLUICE RELEASE " + last_bulk(held) + "\r\n"), ":1\r\n");
+  EXPECT_EQ(peer.talk("SLUICE RELEASE " + last_bulk(held) + "\r\n"), ":0\r\n");
+
+  const std::string reserved = peer.talk("SLUICE RESERVE shop 8 60000 api x\r\n");
+  EXPECT_THAT(reserved, StartsWith("*3\r\n" + five(0, 10, 2, -1, 69120) + "$3\r\napi\r\n"));
+  EXPECT_EQ(peer.talk("SLUICE COMMIT " + last_bulk(reserved) + " 3\r\n"), ":1\r\n");
+  EXPECT_EQ(peer.talk("SLUICE CANCEL " + last_bulk(reserved) + "\r\n"), ":0\r\n");
+  EXPECT_THAT(peer.talk("SLUICE PEEK shop 0 api x\r\n"), HasSubstr("*5\r\n:0\r\n:10\r\n:7\r\n"));
+  EXPECT_THAT(peer.talk("SLUICE RELEASE " + last_bulk(reserved) + "\r\n"), StartsWith("-ERR expected a lease"));
+  EXPECT_THAT(peer.talk("SLUICE COMMIT nonsense 3\r\n"), StartsWith("-ERR expected a reservation"));
+  EXPECT_THAT(peer.talk("SLUICE RESERVE shop 8 0 api x\r\n"), StartsWith("-ERR milliseconds must be 1 to 3600000"));
+  EXPECT_EQ(peer.talk("SLUICE BAN shop 1000 user 42 | api x\r\n"), ":2\r\n");
+}
+
 TEST(Resp, ClientsIntroduceThemselves) {
   Peer peer;
   EXPECT_THAT(peer.talk("HELLO\r\n"), StartsWith("*14\r\n$6\r\nserver\r\n$6\r\nsluice\r\n"));
   EXPECT_THAT(peer.talk("HELLO 3 SETNAME me\r\n"), StartsWith("%7\r\n"));
   EXPECT_EQ(peer.talk("CLIENT GETNAME\r\nCLIENT ID\r\n"), "$2\r\nme\r\n:7\r\n");
   EXPECT_EQ(peer.talk("CLIENT SETINFO LIB-NAME x\r\nSELECT 0\r\n"), "+OK\r\n+OK\r\n");
-  EXPECT_THAT(peer.talk("SELECT 1\r\n"), StartsWith("-ERR "));
+  EXPECT_THAT(peer.talk("SELECT 1\r\n"), StartsWith("-ERR there is only database 0: leave the number out"));
   EXPECT_EQ(peer.talk("SLUICE CHECK shop 1 none y\r\n"), "*2\r\n" + five(0, 0, 0, -1, 0) + "_\r\n");
   EXPECT_EQ(peer.talk("RESET\r\nCLIENT GETNAME\r\n"), "+RESET\r\n$-1\r\n");
   EXPECT_THAT(peer.talk("HELLO 4\r\n"), StartsWith("-NOPROTO "));
   EXPECT_THAT(peer.talk("HELLO 2 NONSENSE\r\n"), StartsWith("-ERR syntax error"));
   EXPECT_EQ(peer.talk("PING hello\r\nECHO x\r\n"), "$5\r\nhello\r\n$1\r\nx\r\n");
   EXPECT_THAT(peer.talk("AUTH x\r\n"), StartsWith("-ERR AUTH was sent"));
-  EXPECT_EQ(peer.talk("COMMAND COUNT\r\n"), ":15\r\n");
+  EXPECT_EQ(peer.talk("COMMAND COUNT\r\n"), ":19\r\n");
   EXPECT_THAT(peer.talk("COMMAND\r\n"),
-              StartsWith("*15\r\n*6\r\n$11\r\ncl.throttle\r\n:-5\r\n*2\r\n+write\r\n+fast\r\n"));
+              StartsWith("*19\r\n*6\r\n$11\r\ncl.throttle\r\n:-5\r\n*2\r\n+write\r\n+fast\r\n"));
   EXPECT_EQ(peer.talk("COMMAND DOCS x\r\nCOMMAND INFO x\r\n"), "*0\r\n*1\r\n$-1\r\n");
-  EXPECT_THAT(peer.talk("INFO\r\n"), HasSubstr("redis_version:"));
+  EXPECT_THAT(peer.talk("EVALSHA abc 1 k\r\n"),
+              StartsWith("-ERR unknown command 'EVALSHA': there are no scripts here"));
+}
+
+// As redis-cli asks.
+TEST(Resp, TellsOfItselfByPart) {
+  Peer peer;
+  const std::string all = peer.talk("INFO\r\n");
+  EXPECT_THAT(all, HasSubstr("# Server\r\nredis_version:"));
+  EXPECT_THAT(all, HasSubstr("\r\n\r\n# Clients\r\n"));
+  EXPECT_EQ(peer.talk("INFO everything\r\n"), all);
+  EXPECT_EQ(peer.talk("INFO server CLIENTS replication\r\n"), all);
+  EXPECT_EQ(peer.talk("INFO clients\r\n"), "$24\r\n# Clients\r\nclient_id:7\r\n\r\n");
+  EXPECT_EQ(peer.talk("INFO nothing\r\n"), "$0\r\n\r\n");
+  const std::string docs = "$4\r\necho\r\n*8\r\n$7\r\nsummary\r\n$19\r\nAnswers the message\r\n$5\r\nsince\r\n";
+  EXPECT_THAT(peer.talk("COMMAND DOCS echo none\r\n"), StartsWith("*2\r\n" + docs));
+  EXPECT_THAT(peer.talk("COMMAND DOCS\r\n"), testing::AllOf(StartsWith("*38\r\n"), HasSubstr(docs)));
+  EXPECT_THAT(peer.talk("COMMAND DOCS gcra\r\n"),
+              HasSubstr("*6\r\n$4\r\nname\r\n$8\r\nTOKENS n\r\n$4\r\ntype\r\n$6\r\nstring\r\n"
+                        "$5\r\nflags\r\n*1\r\n+optional\r\n"));
+  EXPECT_THAT(peer.talk("COMMAND COUNT x\r\n"), StartsWith("-ERR COMMAND has COUNT"));
+}
+
+// Half-closed behind a pipeline: what has come whole is answered.
+TEST(Resp, WhatCameBeforeTheEndIsCarriedOut) {
+  Peer peer;
+  peer.store.slow = true;
+  EXPECT_EQ(peer.talk("CL.THROTTLE a 0 1 60\r\nRESET a\r\nPING\r\nPI"), "");
+  peer.connection().end_of_input(peer.clock.now());
+  EXPECT_FALSE(peer.connection().wants_input());
+  EXPECT_EQ(peer.answer(), five(0, 1, 0, -1, 60));
+  EXPECT_FALSE(peer.connection().finished());
+  EXPECT_EQ(peer.answer(), "+OK\r\n+PONG\r\n");
+  EXPECT_TRUE(peer.connection().finished());
 }
 
 TEST(Resp, APasswordIsAskedFor) {
@@ -257,6 +309,112 @@ TEST(Resp, APasswordIsAskedFor) {
   EXPECT_EQ(peer.talk("AUTH default secret\r\nPING\r\n"), "+OK\r\n+PONG\r\n");
   EXPECT_EQ(peer.talk("RESET\r\nPING\r\n"), "+RESET\r\n-NOAUTH give the password first: AUTH password\r\n");
   EXPECT_THAT(peer.talk("HELLO 2 AUTH default secret\r\n"), StartsWith("*14\r\n"));
+}
+
+// Every command that changes a counter otherwise than by a decision.
+const std::vector<std::string> kChanges = {"CL.THROTTLE a 1 1 60 -1",       "RESET a",
+                                           "SLUICE REFUND shop 1 user 1",   "SLUICE PENALIZE shop 0 user 1",
+                                           "SLUICE SETTLE shop 1 1 user 1", "SLUICE RESET shop user 1",
+                                           "SLUICE BAN shop 0 user 1"};
+
+TEST(Resp, WhatChangesCountersAsksForAToken) {
+  const front::TokenFile tokens;
+  Peer peer;
+  peer.options.guard = tokens.guard();
+  const std::string lease = [&] {
+    const std::string got = peer.talk("SLUICE ACQUIRE shop 1 export 1\r\n");
+    const std::size_t end = got.rfind("\r\n");
+    const std::size_t line = got.rfind("\r\n", end - 1) + 2;
+    return got.substr(line, end - line);
+  }();
+  std::vector<std::string> changes = kChanges;
+  changes.push_back("SLUICE RELEASE " + lease);
+  const auto all_are = [&](std::string_view begin) {
+    for (const std::string& change : changes) EXPECT_THAT(peer.talk(change + "\r\n"), StartsWith(begin)) << change;
+  };
+  // Decisions are everybody's.
+  EXPECT_EQ(peer.talk("CL.THROTTLE a 1 1 60\r\n"), five(0, 2, 1, -1, 60));
+  EXPECT_EQ(peer.talk("PEEK a 1 1 60\r\n"), five(0, 2, 1, -1, 60));
+  EXPECT_THAT(peer.talk("SLUICE CHECK shop 1 user 1\r\n"), StartsWith("*2\r\n"));
+  EXPECT_THAT(peer.talk("SLUICE RESERVE shop 0 1000 user 1\r\n"), StartsWith("*3\r\n"));
+  EXPECT_THAT(peer.talk("HELLO 2\r\nPING\r\n"), StartsWith("*14\r\n"));
+  all_are("-NOAUTH this command changes counters: AUTH with a token of access.token_file first");
+  EXPECT_EQ(peer.talk("PEEK a 1 1 60\r\n"), five(0, 2, 1, -1, 60));
+  EXPECT_EQ(peer.talk("AUTH let-me-i\r\nAUTH prometheus let-me-in\r\nAUTH ops\r\n"),
+            "-WRONGPASS user or password is wrong\r\n-WRONGPASS user or password is wrong\r\n"
+            "-WRONGPASS user or password is wrong\r\n");
+  all_are("-NOAUTH ");
+  // Nothing is told of what was sent: not that it is wrong either.
+  for (const char* wrong : {"RELEASE x", "COMMIT x 1", "CANCEL x", "COMMIT", "RESET", "BAN shop x user 1", "refund"}) {
+    EXPECT_THAT(peer.talk("SLUICE " + std::string(wrong) + "\r\n"), StartsWith("-NOAUTH this command")) << wrong;
+  }
+  EXPECT_THAT(peer.talk("SLUICE x\r\nSLUICE\r\n"), StartsWith("-ERR unknown subcommand"));
+
+  EXPECT_EQ(peer.talk("AUTH let-me-in\r\n"), "+OK\r\n");
+  EXPECT_EQ(peer.talk("CL.THROTTLE a 1 1 60 -1\r\nRESET a\r\n"), five(0, 2, 2, -1, 0) + "+OK\r\n");
+  EXPECT_EQ(peer.talk("SLUICE PENALIZE shop 1 user 1\r\nSLUICE RESET shop user 1\r\n"), ":1\r\n:1\r\n");
+  EXPECT_EQ(peer.talk("SLUICE RELEASE " + lease + "\r\n"), ":1\r\n");
+  EXPECT_EQ(peer.talk("RESET\r\n"), "+RESET\r\n");
+  all_are("-NOAUTH ");
+  EXPECT_THAT(peer.talk("HELLO 2 AUTH ops let-me-in\r\n"), StartsWith("*14\r\n"));
+  EXPECT_EQ(peer.talk("RESET a\r\n"), "+OK\r\n");
+
+  // A token that is taken out of the file holds no longer, on a connection that has given it, either.
+  tokens.write("ops another\n");
+  peer.clock.advance(2s);
+  all_are("-NOPERM this command changes counters, and the token that was given is known no longer");
+  EXPECT_EQ(peer.talk("AUTH another\r\nRESET a\r\n"), "+OK\r\n+OK\r\n");
+}
+
+TEST(Resp, ThePasswordLetsOneDecideAndATokenDoEverything) {
+  const front::TokenFile tokens;
+  Peer peer;
+  peer.options.password = "secret";
+  peer.options.guard = tokens.guard();
+  EXPECT_EQ(peer.talk("RESET a\r\n"), "-NOAUTH give the password first: AUTH password\r\n");
+  EXPECT_EQ(peer.talk("AUTH secret\r\nPING\r\n"), "+OK\r\n+PONG\r\n");
+  EXPECT_EQ(peer.talk("CL.THROTTLE a 1 1 60\r\n"), five(0, 2, 1, -1, 60));
+  for (const std::string& change : kChanges) {
+    EXPECT_THAT(peer.talk(change + "\r\n"),
+                StartsWith("-NOPERM this command changes counters, which the password is not enough for"))
+        << change;
+  }
+  // One that is like the last one is asked the same.
+  const std::string back = command({"CL.THROTTLE", "a", "1", "1", "60", "-1"});
+  for (int i = 0; i < 3; ++i) EXPECT_THAT(peer.talk(back), StartsWith("-NOPERM this command changes counters"));
+  EXPECT_EQ(peer.talk("RESET\r\nAUTH let-me-in\r\nPING\r\nRESET a\r\n"), "+RESET\r\n+OK\r\n+PONG\r\n+OK\r\n");
+  EXPECT_EQ(peer.talk(back), five(0, 2, 2, -1, 0));
+  tokens.write("ops another\n");
+  peer.clock.advance(2s);
+  EXPECT_THAT(peer.talk(back), StartsWith("-NOAUTH "));
+  EXPECT_EQ(peer.talk("PING\r\n"), "-NOAUTH give the password first: AUTH password\r\n");
+}
+
+TEST(Resp, TheLastAuthHolds) {
+  const front::TokenFile tokens;
+  Peer peer;
+  peer.options.password = "secret";
+  peer.options.guard = tokens.guard();
+  EXPECT_EQ(peer.talk("AUTH let-me-in\r\nRESET a\r\nAUTH secret\r\nPING\r\n"), "+OK\r\n+OK\r\n+OK\r\n+PONG\r\n");
+  EXPECT_THAT(peer.talk("RESET a\r\n"), StartsWith("-NOPERM "));
+  // One that is refused changes nothing.
+  EXPECT_EQ(peer.talk("AUTH let-me-in\r\n"), "+OK\r\n");
+  EXPECT_THAT(peer.talk("AUTH wrong\r\n"), StartsWith("-WRONGPASS "));
+  EXPECT_EQ(peer.talk("RESET a\r\n"), "+OK\r\n");
+  tokens.write("ops another\n");
+  peer.clock.advance(2s);
+  EXPECT_EQ(peer.talk("PING\r\n"), "-NOAUTH give the password first: AUTH password\r\n");
+}
+
+TEST(Resp, ACertificateChangesCountersToo) {
+  Peer peer;
+  peer.options.guard.is_on = true;
+  EXPECT_THAT(peer.talk("RESET a\r\n"), StartsWith("-NOAUTH "));
+  EXPECT_THAT(peer.talk("AUTH x\r\n"), StartsWith("-ERR AUTH was sent"));
+  Peer certified;
+  certified.options.guard.is_on = true;
+  certified.is_certified = true;
+  EXPECT_EQ(certified.talk("RESET a\r\n"), "+OK\r\n");
 }
 
 TEST(Resp, WhatIsNoRespEndsTheConnection) {
@@ -290,9 +448,9 @@ TEST(Resp, APeerThatDoesNotReadIsBounded) {
   EXPECT_LT(peer.connection().output().size(), 2 * peer.options.max_unsent);
   peer.connection().sent(0, peer.clock.now());
   peer.clock.advance(peer.options.write_timeout - 1ns);
-  EXPECT_FALSE(peer.connection().is_expired(peer.clock.now()));
+  EXPECT_FALSE(peer.expires());
   peer.clock.advance(1ns);
-  EXPECT_TRUE(peer.connection().is_expired(peer.clock.now()));
+  EXPECT_TRUE(peer.expires());
 }
 
 TEST(Resp, CommandsBeyondTheMostInFlightWait) {
@@ -311,7 +469,9 @@ TEST(Resp, CommandsBeyondTheMostInFlightWait) {
 TEST(Resp, BytesMayBeCutAnywhere) {
   const std::string all = command({"CL.THROTTLE", "k", "2", "1", "60"}) + "PING\r\n" + command({"ECHO", "a\r\nb"}) +
                           "*0\r\n" + command({"CL.THROTTLE", "k", "2", "1", "60", "-1"}) + "echo 'x y'\n" +
-                          command({"THROTTLE", "k", "3", "1", "60", "3"});
+                          command({"THROTTLE", "k", "3", "1", "60", "3"}) + "MULTI\r\n" +
+                          command({"CL.THROTTLE", "k", "2", "1", "60", "-1"}) + "ping x\n" + command({"EXEC"}) +
+                          "PING\r\n";
   std::string whole;
   {
     Peer peer;
@@ -331,27 +491,80 @@ TEST(Resp, SlowCommandsAndSilenceHaveDeadlines) {
   slow.clock.advance(6s);
   slow.talk("N");
   slow.clock.advance(4s);
-  EXPECT_TRUE(slow.connection().is_expired(slow.clock.now()));
+  EXPECT_TRUE(slow.expires());
   Peer idle;
   idle.talk("PING\r\n");
   idle.clock.advance(24h);
-  EXPECT_FALSE(idle.connection().is_expired(idle.clock.now()));
+  EXPECT_FALSE(idle.expires());
   Peer bounded;
   bounded.options.idle_timeout = 1min;
   bounded.talk("PING\r\n");
   bounded.clock.advance(1min);
-  EXPECT_TRUE(bounded.connection().is_expired(bounded.clock.now()));
+  EXPECT_TRUE(bounded.expires());
+}
+
+TEST(Resp, EachVerbOnEachKindOfLimit) {
+  Peer peer;
+  peer.load(front::kVerbPolicy);
+  for (const front::VerbRow& row : front::verb_table()) {
+    std::string numbers = "1 ";
+    if (row.verb == "settle") numbers = "1 2 ";
+    if (row.verb == "ban" || row.verb == "reserve") numbers = row.verb == "ban" ? "60000 " : "1 60000 ";
+    if (row.verb == "reset") numbers.clear();
+    const std::string line = "SLUICE " + row.verb + " shop " + numbers + row.limit + ' ' + row.verb;
+    const std::string reply = peer.talk(line + "\r\n");
+    EXPECT_EQ(reply.starts_with("-ERR "), !row.refusal.empty()) << line << ": " << reply;
+    EXPECT_THAT(reply, HasSubstr(row.refusal)) << line;
+  }
 }
 
 TEST(Resp, DrainsWhatIsInFlight) {
   Peer peer;
   peer.store.slow = true;
   peer.talk("THROTTLE a 1 1 60\r\nTHROT");
-  peer.draining = true;
-  EXPECT_FALSE(peer.connection().wants_input());
-  EXPECT_FALSE(peer.connection().finished());
+  peer.connection().drain(peer.clock.now());
   EXPECT_EQ(peer.answer(), five(1, 1, 0, 60, 0));
+  EXPECT_FALSE(peer.connection().may_end());
+  EXPECT_EQ(peer.talk("TLE b 1 1 60\r\n"), "");
+  EXPECT_FALSE(peer.connection().may_end());
+  EXPECT_EQ(peer.answer(), five(1, 1, 0, 60, 0));
+  EXPECT_TRUE(peer.connection().may_end());
+  EXPECT_FALSE(peer.connection().finished());
+  peer.connection().end(peer.clock.now());
   EXPECT_TRUE(peer.connection().finished());
+  EXPECT_TRUE(peer.connection().lingers());
+  EXPECT_EQ(peer.talk("PING\r\n"), "");
+}
+
+TEST(Resp, DrainingEndsBehindTheNextReply) {
+  Peer peer;
+  EXPECT_EQ(peer.talk("PING\r\n"), "+PONG\r\n");
+  peer.connection().drain(peer.clock.now());
+  EXPECT_FALSE(peer.connection().may_end());
+  peer.clock.advance(kDrainGrace - 1ns);
+  EXPECT_FALSE(peer.expires());
+  EXPECT_FALSE(peer.connection().finished());
+  EXPECT_EQ(peer.talk("PING\r\n"), "+PONG\r\n");
+  EXPECT_TRUE(peer.connection().may_end());
+  EXPECT_FALSE(peer.connection().must_end(peer.clock.now()));
+  peer.clock.advance(1ns);
+  EXPECT_TRUE(peer.connection().must_end(peer.clock.now()));
+}
+
+TEST(Resp, DrainingEndsWhatIsQuiet) {
+  Peer peer;
+  EXPECT_EQ(peer.talk("PING\r\n"), "+PONG\r\n");
+  peer.connection().drain(peer.clock.now());
+  peer.clock.advance(kDrainGrace);
+  EXPECT_FALSE(peer.expires());
+  EXPECT_TRUE(peer.connection().finished());
+
+  Peer longer;
+  longer.connection();
+  longer.clock.advance(kDrainGrace);
+  longer.connection().drain(longer.clock.now());
+  EXPECT_FALSE(longer.expires());
+  EXPECT_TRUE(longer.connection().finished());
 }
 
 TEST(Resp, AClientThatLeavesWithdrawsItsCommands) {

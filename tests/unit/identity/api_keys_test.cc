@@ -31,6 +31,15 @@ TEST(ApiKeys, knows_whose_a_key_is) {
   EXPECT_EQ((*keys)->owner_of("no-line-end"), "last");
 }
 
+TEST(ApiKeys, a_byte_order_mark_is_no_part_of_a_name) {
+  for (const std::string_view first : {"alice key-of-alice\n", "# names and keys\nalice key-of-alice\n"}) {
+    const auto keys = ApiKeys::parse("\xEF\xBB\xBF" + std::string(first));
+    ASSERT_TRUE(keys) << keys.error().message;
+    EXPECT_EQ((*keys)->size(), 1U);
+    EXPECT_EQ((*keys)->owner_of("key-of-alice"), "alice");
+  }
+}
+
 TEST(ApiKeys, public_report_48_the_whole_key_counts) {
   const auto keys = ApiKeys::parse("one live_AAAA1\ntwo live_AAAA2\n");
   ASSERT_TRUE(keys);
@@ -49,7 +58,13 @@ TEST(ApiKeys, tells_what_is_wrong_without_showing_a_key) {
   EXPECT_EQ(problem_of("alice sha256:" + std::string(63, 'a') + "g\n"),
             "line 1: behind sha256: expected 64 hexadecimal digits");
   EXPECT_EQ(problem_of("alice same\nbob same\n"), "the keys of alice and bob are the same");
-  EXPECT_EQ(problem_of("# none\n"), "no keys; expected lines of a name, a space and a key");
+  const auto tokens = ApiKeys::parse("secrettoken\n", "token");
+  ASSERT_FALSE(tokens);
+  EXPECT_EQ(tokens.error().message, "line 1: expected a name, a space and a token");
+  const auto none = ApiKeys::parse("# none\n");
+  ASSERT_TRUE(none);
+  EXPECT_EQ((*none)->size(), 0U);
+  EXPECT_EQ((*none)->owner_of("live_AAAA1"), "");
 }
 
 }  // namespace

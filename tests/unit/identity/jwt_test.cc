@@ -217,6 +217,11 @@ TEST(Jwt, claims_are_texts) {
   EXPECT_EQ(first("18446744073709551615"), "18446744073709551615");
   EXPECT_EQ(first("0.5"), "0.5");
   EXPECT_EQ(first("true"), "true");
+  // What is not held exactly would be the number of another, too.
+  for (const std::string_view none : {"18446744073709551617", "100000000000000000000000000001", "-9223372036854775809",
+                                      "9007199254740993.0", "1e400", "-1e300"}) {
+    EXPECT_EQ(first(none), "-") << none;
+  }
   for (const std::string_view none : {"\"\"", "null", "[]", "{}", "[\"42\"]"}) EXPECT_EQ(first(none), "-") << none;
   const Jwt nested = of_claims(R"({"realm":{"user":"x"},"https://x.example/id":9})", rules);
   EXPECT_FALSE(nested.claims[0]);

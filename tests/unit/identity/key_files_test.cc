@@ -99,8 +99,8 @@ TEST_F(KeyFiles, tells_which_file_cannot_be_read) {
   };
   const std::string absent = (folder_ / "absent").string();
   EXPECT_EQ(problem(absent), absent + ": cannot be read: No such file or directory");
-  EXPECT_EQ(problem(folder_.string()), folder_.string() + ": is no file");
-  EXPECT_EQ(problem("/dev/zero"), "/dev/zero: is no file");
+  EXPECT_EQ(problem(folder_.string()), folder_.string() + ": cannot be read: Is a directory");
+  EXPECT_EQ(problem("/dev/zero"), "/dev/zero: cannot be read: it is a device, not a regular file");
   const std::string empty = write("empty", "");
   EXPECT_EQ(problem(empty), empty + ": the secret is empty");
   const std::string large = write("large", std::string(kMaxWatchedBytes + 1, 'x'));

@@ -88,5 +88,17 @@ TEST(ProxyProtocol, refuses_all_else) {
   }
 }
 
+TEST(ProxyProtocol, HasRoomForWhatVersionTwoCarriesUpToABound) {
+  constexpr std::size_t head = 16;
+  const std::string longest = version_2(0x21, 0x11, kV4 + std::string(kMaxProxyHeader - head - kV4.size(), 'x'));
+  EXPECT_EQ(read_proxy_header(longest).state, State::complete);
+  EXPECT_EQ(read_proxy_header(longest).size, kMaxProxyHeader);
+  const ProxyHeader longer =
+      read_proxy_header(version_2(0x21, 0x11, kV4 + std::string(kMaxProxyHeader + 1 - head - kV4.size(), 'x')));
+  EXPECT_EQ(longer.state, State::malformed);
+  EXPECT_TRUE(longer.is_too_long);
+  EXPECT_FALSE(read_proxy_header("GET / HTTP/1.1").is_too_long);
+}
+
 }  // namespace
 }  // namespace sluice::identity

@@ -3,10 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <chrono>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "limiter/hold.h"
+#include "limiter/hold_request.h"
 #include "store/memory/memory_store.h"
 #include "tests/unit/limiter/asked.h"
 
@@ -140,6 +144,115 @@ TEST_F(VerbCallTest, DescriptorsThatShareACounterDoItOnceWithTheSum) {
   EXPECT_EQ(apply({.kind = Kind::settle, .reserved = 1, .actual = 3}, plain).statuses[0].decision.remaining, 90U);
   EXPECT_EQ(apply({.kind = Kind::settle, .reserved = 0, .actual = kMaxTokens}, plain).statuses[0].decision.remaining,
             0U);
+}
+
+TEST_F(VerbCallTest, ASettlementCountsDescriptorsWhateverCostsTheyBring) {
+  for (const std::uint64_t cost : {std::uint64_t{0}, std::uint64_t{5}, kMaxTokens}) {
+    EXPECT_TRUE(apply({.kind = Kind::reset}, both()).any_done);
+    EXPECT_EQ(check(both(50)).statuses[0].decision.remaining, 50U);
+    const Asked one = Asked("verbs", cost).with({{"user", "42"}}, cost);
+    EXPECT_EQ(apply({.kind = Kind::settle, .reserved = 0, .actual = 0}, one).statuses[0].decision.remaining, 50U);
+    EXPECT_EQ(apply({.kind = Kind::settle, .reserved = 1, .actual = 3}, one).statuses[0].decision.remaining, 48U);
+    const Asked two = Asked("verbs").with({{"user", "42"}}, cost).with({{"user", "42"}}, cost);
+    EXPECT_EQ(apply({.kind = Kind::settle, .reserved = 3, .actual = 1}, two).statuses[1].decision.remaining, 52U);
+  }
+}
+
+TEST_F(VerbCallTest, ACostOfNothingChangesNothing) {
+  EXPECT_EQ(check(both(50)).statuses[0].decision.remaining, 50U);
+  const Asked one = Asked("verbs", 0).with({{"user", "42"}}, std::optional<std::uint64_t>(0));
+  EXPECT_EQ(apply({.kind = Kind::refund}, one).statuses[0].decision.remaining, 50U);
+  EXPECT_EQ(apply({.kind = Kind::penalize}, one).statuses[0].decision.remaining, 50U);
+}
+
+// The lease of a reservation lies where the policy of that time had its first counter.
+TEST_F(VerbCallTest, AReservationEndsWhateverBecameOfItsFirstLimit) {
+  const std::string day = "  - { key: day, rate_limit: { name: Days, unit: day, requests_per_unit: 1000 } }\n";
+  const std::string user = "  - { key: user, rate_limit: { name: Users, unit: day, requests_per_unit: 1000 } }\n";
+  const std::string free = "  - { key: user, rate_limit: { name: Users, unlimited: true } }\n";
+  const std::string head = "domain: ends\ndescriptors:\n";
+  for (const auto& [before, after] : std::vector<std::pair<std::string, std::string>>{
+           {user + day, day}, {user + day, free + day}, {day, user + day}}) {
+    const std::string value = std::to_string(now_.utc);  // a counter of its own
+    const auto asked = [&](std::uint64_t cost) {
+      return Asked("ends", cost).with({{"user", value}}).with({{"day", value}});
+    };
+    policy_ = policy_of(head + before);
+    Asked wanted = asked(70);
+    Request request = wanted.request();
+    request.reserve = std::chrono::minutes(1);
+    ASSERT_EQ(call_.start(request, policy_, store_, now_), store::Progress::answered);
+    ASSERT_TRUE(call_.answer().hold);
+    Hold hold;
+    ASSERT_TRUE(from_text(to_text(*call_.answer().hold), hold));
+    const HoldRequest held(std::move(hold));
+    policy_ = policy_of(head + after);
+    for (const bool first : {true, false}) {
+      ASSERT_EQ(verb_call_.start(held.request(), held.commit(20), policy_, store_, now_), store::Progress::answered);
+      EXPECT_EQ(verb_call_.answer().held, first);
+      EXPECT_EQ(verb_call_.answer().any_done, first);
+      EXPECT_EQ(check(asked(0)).statuses[1].decision.remaining, 980U);
+    }
+    now_.utc += 1;
+  }
+}
+
+TEST_F(VerbCallTest, AReservationGivesNothingToACounterOfAnotherKey) {
+  const auto policy = [](const std::string& word) {
+    return policy_of("domain: shares\ndescriptors:\n  - key: user\n    value: u*\n" + word +
+                     "    rate_limit: { name: Users, unit: day, requests_per_unit: 1000 }\n");
+  };
+  policy_ = policy("");
+  Asked asked = Asked("shares", 70).with({{"user", "u1"}});
+  Request request = asked.request();
+  request.reserve = std::chrono::minutes(1);
+  ASSERT_EQ(call_.start(request, policy_, store_, now_), store::Progress::answered);
+  ASSERT_TRUE(call_.answer().hold);
+  const HoldRequest held(*call_.answer().hold);
+  policy_ = policy("    share_threshold: true\n");
+  EXPECT_EQ(check(Asked("shares", 50).with({{"user", "u1"}})).decision.remaining, 950U);
+  ASSERT_EQ(verb_call_.start(held.request(), held.commit(0), policy_, store_, now_), store::Progress::answered);
+  EXPECT_EQ(verb_call_.answer().statuses[0].other, VerbStatus::Other::counter);
+  EXPECT_EQ(check(Asked("shares", 0).with({{"user", "u1"}})).decision.remaining, 950U);
+}
+
+TEST(HoldText, IsNeverLongerThanPortsTakeIt) {
+  for (const std::size_t entries : {1U, 10U, 1'000U}) {
+    for (const std::size_t descriptors : {1U, 7U, 100U}) {
+      // As much as is taken: sizes grow until it is refused.
+      std::size_t longest = 0;
+      for (std::size_t size = 1; size < 60'000; size += 1 + size / 16) {
+        std::vector<std::pair<std::string, std::string>> some(entries, {"key", std::string(size, 'v')});
+        Hold hold;
+        hold.domain = "shop";
+        std::vector<Entry> views;
+        for (const auto& [key, value] : some) views.push_back({.key = key, .value = value});
+        std::vector<Descriptor> all(descriptors);
+        for (Descriptor& one : all) one.entries = views;
+        const Request request{.domain = "shop", .descriptors = all};
+        if (has_too_long_text(request)) break;
+        hold.descriptors.assign(descriptors,
+                                {.entries = some, .cost = kMaxTokens, .lease = UINT64_MAX, .mark = UINT32_MAX});
+        hold.cost = kMaxTokens;
+        hold.lease = UINT64_MAX;
+        hold.place = std::string(200, 'p');
+        hold.charged_at = hold.expires_at = INT64_MAX;
+        for (const auto kind : {Hold::Kind::reservation, Hold::Kind::lease}) {
+          hold.kind = kind;
+          const std::string text = to_text(hold);
+          ASSERT_LE(text.size(), kLongestHold);
+          longest = std::max(longest, text.size());
+          Hold again;
+          ASSERT_TRUE(from_text(text, again));
+        }
+      }
+      if (entries * descriptors == 1) {
+        EXPECT_GT(longest, kLongestHold * 3 / 4);
+      }
+    }
+  }
+  const std::vector<Descriptor> many(101);
+  EXPECT_TRUE(has_too_long_text({.domain = "shop", .descriptors = many}));
 }
 
 TEST_F(VerbCallTest, WhereThereIsNoCounter) {

@@ -10,7 +10,7 @@ const std::regex& help_line() {
   return pattern;
 }
 const std::regex& type_line() {
-  static const std::regex pattern(R"(# TYPE ([a-z_][a-z0-9_]*) (counter|gauge))");
+  static const std::regex pattern(R"(# TYPE ([a-z_][a-z0-9_]*) (counter|gauge|histogram))");
   return pattern;
 }
 const std::regex& sample_line() {
@@ -43,7 +43,12 @@ Page read_page(std::string_view text) {
       const bool total = family.ends_with("_total");
       if ((parts[2] == "counter") != total) problem(line, "counters, and only they, end in _total");
     } else if (std::regex_match(line, parts, sample_line())) {
-      if (parts[1] != family) problem(line, "a sample outside its family");
+      const std::string name = parts[1];
+      const bool is_histogram = page.types.contains(family) && page.types.at(family) == "histogram";
+      const bool belongs = is_histogram
+                               ? name == family + "_bucket" || name == family + "_sum" || name == family + "_count"
+                               : name == family;
+      if (!belongs) problem(line, "a sample outside its family");
       if (!page.values.emplace(parts[1].str() + parts[2].str(), parts[6]).second) problem(line, "a series twice");
     } else {
       problem(line, "not a line of the format");

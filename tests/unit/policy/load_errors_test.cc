@@ -140,9 +140,14 @@ TEST(LoadErrors, CheckBuckets) {
 
 // What the algorithm floor cannot run is told at the place of the field that it names.
 TEST(LoadErrors, PassOnWhatTheAlgorithmsSay) {
-  EXPECT_EQ(limit_findings("requests_per_unit: 5, algorithm: concurrency"),
-            "p.yaml:4:51: error: algorithm: concurrency is not supported by this version in a policy; all others "
-            "are\n");
+  EXPECT_EQ(
+      limit_findings("requests_per_unit: 5, algorithm: concurrency"),
+      "p.yaml:4:17: error: algorithm concurrency gives leases, which Envoy's RateLimitService, /json and forward "
+      "auth cannot give back; expected `leases: true` beside `domain`, which closes the domain's leases to them, and "
+      "callers that acquire and release\n");
+  EXPECT_EQ(findings_of("domain: d\nleases: true\ndescriptors:\n  - key: k\n    rate_limit: { requests_per_unit: 5, "
+                        "algorithm: concurrency, ttl: 10s }\n"),
+            "");
   EXPECT_EQ(limit_findings("unit: day, requests_per_unit: 5, algorithm: sliding_log"), "");
   EXPECT_EQ(limit_findings("period: 10s, requests_per_unit: 5, algorithm: sliding_window, slots: 2"), "");
   const std::string slots = limit_findings("period: 10s, requests_per_unit: 5, algorithm: sliding_window, slots: 3");
@@ -290,6 +295,34 @@ TEST(LoadErrors, public_report_74) {
   EXPECT_EQ(
       findings_of("domain: d\ndescriptors: [{key: k, value: v, share_threshold: true}]"),
       "p.yaml:2:34: error: `share_threshold` is for patterns: expected a `*` in the key or value, found \"k_v\"\n");
+}
+
+TEST(LoadErrors, ABodyThatIsSentAsJsonIsJsonOnceFilledIn) {
+  const auto said = [](const std::string& body, const std::string& more = {}) {
+    return limit_findings("unit: day, requests_per_unit: 5, body: '" + body + "'" + more);
+  };
+  for (const char* const good : {
+           R"({"name":"{{name}}","limit":{{limit}},"retry":{{retry_after}},"reset":[{{reset_after}}]})",
+           R"({"text":"{{retry_after}} of {{limit}}"})",
+           "plain, {{retry_after}} s",
+       }) {
+    EXPECT_EQ(said(good), "") << good;
+  }
+  const std::string warning =
+      "p.yaml:4:57: warning: `body` is sent as \"application/json\", but is no JSON once its figures are filled in (a "
+      "time may be null, and {{name}} stands within quotes)\n";
+  for (const char* const bad : {
+           R"({"name":{{name}}})",
+           R"({"limit":{{limit}},})",
+           R"({"limit":{{limit}})",
+           R"({"wait":1{{retry_after}}})",
+           R"({"wait":{{retry_after}}s})",
+           R"([{{limit}}] x)",
+       }) {
+    EXPECT_EQ(said(bad), warning) << bad;
+  }
+  EXPECT_EQ(said("wait", ", content_type: application/json"), warning);
+  EXPECT_EQ(said("wait", ", content_type: text/plain"), "");
 }
 
 }  // namespace

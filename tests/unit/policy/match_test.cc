@@ -100,6 +100,20 @@ descriptors:
   EXPECT_NE(ann.key, bob.key);
 }
 
+TEST(Match, ASharedThresholdSharesValuesNotKeys) {
+  const auto policy = policy_of(R"(
+domain: d
+descriptors:
+  - key: "tenant_*"
+    value: "v*"
+    share_threshold: true
+    rate_limit: { unit: day, requests_per_unit: 3 }
+)");
+  const Matched one = match(*policy, "d", {{"tenant_a", "v1"}});
+  EXPECT_EQ(one.key, match(*policy, "d", {{"tenant_a", "v2"}}).key);
+  EXPECT_NE(one.key, match(*policy, "d", {{"tenant_b", "v1"}}).key);
+}
+
 TEST(Match, AppendsToTheKeyAndLeavesItAloneWithoutARule) {
   const auto policy = policy_of("{domain: d, descriptors: [{key: u, rate_limit: {unit: day, requests_per_unit: 1}}]}");
   std::string keys = "before";

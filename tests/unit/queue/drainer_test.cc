@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <chrono>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <set>
@@ -14,6 +16,7 @@
 #include "queue/callback_deliverer.h"
 #include "queue/desk.h"
 #include "queue/drain_runner.h"
+#include "queue/exec_deliverer.h"
 #include "queue/memory_broker.h"
 
 namespace sluice::queue {
@@ -86,6 +89,7 @@ class DrainerTest : public ::testing::Test {
     DrainRunner runner(setup);
     running = &runner;
     runner.run();
+    fault_ = runner.fault();
     return runner.counts();
   }
 
@@ -100,6 +104,8 @@ class DrainerTest : public ::testing::Test {
   DrainerOptions options_;
   std::set<std::string> tickets_;
   std::vector<std::string> order_;
+  std::string fault_;
+  int looks_ = 0;
   Message last_;
 };
 
@@ -121,7 +127,7 @@ TEST_F(DrainerTest, TellsTheTicketHowItEnded) {
 TEST_F(DrainerTest, TriesAgainInOrderAndThenGivesUp) {
   options_.attempts = 3;
   const Admission first = admit("a", "1");
-  admit("a", "2");
+  const Admission second = admit("a", "2");
   const DrainerCounts counts = drain(4, [](const Attempt& attempt) {
     if (attempt.message->body == "2") return Outcome{};
     EXPECT_EQ(attempt.may_be_duplicate, attempt.number > 1);
@@ -133,6 +139,35 @@ TEST_F(DrainerTest, TriesAgainInOrderAndThenGivesUp) {
   EXPECT_EQ(counts.report.delivered, 1U);
   EXPECT_EQ(ticket(first.ticket)->state, TicketState::failed);
   EXPECT_EQ(ticket(first.ticket)->reason, "answered 503");
+  EXPECT_EQ(ticket(first.ticket)->attempts, 3U);
+  EXPECT_EQ(ticket(second.ticket)->attempts, 1U);
+}
+
+TEST_F(DrainerTest, WaitsAsLongAsItsReceiverAsks) {
+  options_.longest_hold = 10s;
+  const Admission asked = admit("a", "1");
+  admit("b", "2");
+  std::vector<std::chrono::steady_clock::time_point> tried;
+  std::ignore = drain(3, [&](const Attempt& attempt) {
+    if (attempt.message->body == "2") return Outcome{};
+    tried.push_back(std::chrono::steady_clock::now());
+    if (attempt.number > 1) return Outcome{};
+    return Outcome{.kind = Outcome::Kind::retry, .status = 503, .reason = "answered 503", .retry_after = 300ms};
+  });
+  EXPECT_EQ(order_, (std::vector<std::string>{"a1", "b2", "a1"})) << "others do not wait";
+  ASSERT_EQ(tried.size(), 2U);
+  EXPECT_GE(tried[1] - tried[0], 300ms) << "though the pause is 1 ms";
+  EXPECT_EQ(ticket(asked.ticket)->attempts, 2U);
+}
+
+TEST_F(DrainerTest, AReceiverThatAsksForTooLongGetsALastTry) {
+  options_.longest_hold = 500ms;
+  const Admission asked = admit("a", "1");
+  std::ignore = drain(2, [](const Attempt& attempt) {
+    if (attempt.number > 1) return Outcome{};
+    return Outcome{.kind = Outcome::Kind::retry, .status = 503, .reason = "answered 503", .retry_after = 1h};
+  });
+  EXPECT_EQ(ticket(asked.ticket)->state, TicketState::done);
 }
 
 TEST_F(DrainerTest, LetsKeysTakeTurns) {
@@ -163,10 +198,94 @@ TEST_F(DrainerTest, LeavesWhatItDidNotDeliverToTheNext) {
   std::ignore = drain(15, [](const Attempt&) { return Outcome{}; });
   ASSERT_EQ(order_.size(), 20U);
   for (std::size_t i = 0; i < 20; ++i) EXPECT_EQ(order_[i], "a" + std::to_string(i));
+  for (const std::string& id : tickets_) EXPECT_EQ(ticket(id)->attempts, 1U) << "what was claimed was not tried";
+}
+
+TEST_F(DrainerTest, WhatItClaimedAndDidNotTryIsQueuedAgainAndNoDuplicate) {
+  set_rate(50);
+  for (int i = 0; i < 10; ++i) admit("", std::to_string(i));
+  std::ignore = drain(2, [](const Attempt&) { return Outcome{}; });
+  for (const std::string& id : tickets_) EXPECT_NE(ticket(id)->state, TicketState::running);
+  const DrainerCounts counts = drain(8, [](const Attempt& attempt) {
+    EXPECT_FALSE(attempt.may_be_duplicate);
+    return Outcome{};
+  });
+  EXPECT_EQ(counts.report.duplicates, 0U);
+}
+
+TEST_F(DrainerTest, StopsWhenNothingCanBeDeliveredAnyMoreAndLeavesAllInTheQueue) {
+  for (int i = 0; i < 10; ++i) admit("", std::to_string(i));
+  options_.attempts = 1;
+  const DrainerCounts counts = drain(1000, [](const Attempt&) {
+    return Outcome{.kind = Outcome::Kind::broken, .status = 0, .reason = "write: Broken pipe"};
+  });
+  EXPECT_EQ(fault_, "write: Broken pipe");
+  EXPECT_EQ(order_.size(), 1U);
+  EXPECT_EQ(counts.report.dead, 0U);
+  EXPECT_EQ(counts.report.duplicates, 0U);
+  for (const std::string& id : tickets_) {
+    EXPECT_EQ(ticket(id)->state, TicketState::queued);
+    EXPECT_EQ(ticket(id)->attempts, 0U);
+  }
+  const DrainerCounts then = drain(10, [](const Attempt& attempt) {
+    EXPECT_FALSE(attempt.may_be_duplicate);
+    return Outcome{};
+  });
+  EXPECT_EQ(then.report.delivered, 10U);
+  EXPECT_EQ(fault_, "");
+}
+
+TEST_F(DrainerTest, WhatHindersAllDeliveriesCountsAgainstNoRequest) {
+  options_.attempts = 2;
+  const Admission admission = admit("a", "1");
+  std::size_t tries = 0;
+  const DrainerCounts counts = drain(8, [&](const Attempt& attempt) {
+    EXPECT_EQ(attempt.number, 1U);
+    if (++tries == 8) return Outcome{};
+    return Outcome{.kind = Outcome::Kind::hindered, .status = 0, .reason = "write: No space left on device"};
+  });
+  EXPECT_EQ(counts.report.dead, 0U);
+  EXPECT_EQ(counts.report.delivered, 1U);
+  EXPECT_EQ(ticket(admission.ticket)->attempts, 1U);
+}
+
+TEST_F(DrainerTest, ACommandThatTheShellCannotFindIsAFaultOfTheDrainer) {
+  options_.attempts = 2;
+  const std::string there = ::testing::TempDir() + "drained-" + new_ticket();
+  const Admission admission = admit("a", "1");
+  DrainSetup setup;
+  setup.options = options_;
+  setup.policies = &policies_;
+  setup.memory = std::make_shared<store::MemoryStore>(1000);
+  setup.tickets = &desk_->tickets();
+  setup.broker = desk_->broker("orders");
+  setup.make_deliverer = [&](boost::asio::io_context& io) {
+    return std::make_unique<ExecDeliverer>(io, there + " || exit $?", 10s);
+  };
+  DrainRunner runner(setup);
+  boost::asio::steady_timer timer(runner.io());
+  std::function<void()> look = [&] {
+    timer.expires_after(20ms);
+    timer.async_wait([&](const boost::system::error_code&) {
+      const TicketState state = ticket(admission.ticket)->state;
+      if (state == TicketState::done || state == TicketState::failed) {
+        runner.stop();
+        return;
+      }
+      // More tries than there are attempts have gone by.
+      if (++looks_ == 30) std::filesystem::create_symlink("/bin/true", there);
+      look();
+    });
+  };
+  look();
+  runner.run();
+  EXPECT_EQ(ticket(admission.ticket)->state, TicketState::done);
+  EXPECT_EQ(runner.counts().report.dead, 0U);
+  std::filesystem::remove(there);
 }
 
 TEST_F(DrainerTest, AFailedOneWithoutAKeyHoldsUpNobody) {
-  options_.first_pause = 20ms;
+  options_.first_pause = 500ms;
   admit("", "1");
   admit("", "2");
   const DrainerCounts counts = drain(3, [](const Attempt& attempt) {
@@ -189,6 +308,27 @@ TEST_F(DrainerTest, FollowsANewRateWithWhatItHasInHand) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, 10s);
   ASSERT_EQ(order_.size(), 20U);
   for (std::size_t i = 0; i < 20; ++i) EXPECT_EQ(order_[i], "a" + std::to_string(i));
+}
+
+TEST_F(DrainerTest, AQueueThatIsFullByItsOwnSettingsSaysSo) {
+  Desk desk(make_memory_tickets(1000));
+  config::QueueSettings settings;
+  settings.name = "orders";
+  desk.add(settings, make_memory_broker(3));
+  const auto policy = policies_.get();
+  std::vector<Admission> answers;
+  for (int i = 0; i < 5; ++i) {
+    Message message;
+    message.domain = "shop";
+    message.descriptors = {{.entries = {{"to", "orders"}}, .cost = std::nullopt}};
+    desk.admit(*policy->rules()[0], std::move(message), [&](Admission told) { answers.push_back(std::move(told)); });
+  }
+  ASSERT_EQ(answers.size(), 5U);
+  EXPECT_TRUE(answers[2].stored);
+  EXPECT_EQ(answers[3].code, "queue_full");
+  EXPECT_EQ(answers[4].code, "queue_full");
+  EXPECT_EQ(desk.figures()[0].refused, 2U);
+  EXPECT_EQ(desk.figures()[0].failed, 0U);
 }
 
 TEST_F(DrainerTest, AFullQueueRefusesWithATime) {

@@ -100,6 +100,9 @@ TEST(StoredHeaders, LeaveOutConnectionsAndSecrets) {
                    {"Content-Type", "text/plain"},
                    {"Host", "h"},
                    {"Idempotency-Key", "x"},
+                   {"Sluice-May-Be-Duplicate", "true"},
+                   {"sLUICE-Attempt", "77"},
+                   {"Sluice_Body_Reference", "s3://other"},
                    {"X-Api-Key", "k"}};
   Pairs kept = headers;
   drop_unstored(headers, {});

@@ -80,5 +80,22 @@ TEST(TokenSchedule, FastOnesMayComeTogether) {
   EXPECT_LE(together, 45);
 }
 
+TEST(TokenSchedule, ARunWithoutGapsIsNotHeldBackUntilItsEnd) {
+  TokenSchedule schedule(limit(20'000));
+  schedule.add(100'000, 5 * kSecond);
+  // Late from the beginning; looked at so often that there is hardly ever a gap.
+  std::int64_t now = 100 * kMillisecond;
+  std::int64_t latest = 0;
+  for (std::int64_t i = 1; schedule.left() > 0; ++i) {
+    const std::int64_t due = schedule.due(1);
+    if (due > now) now = std::max(due, now + kMillisecond / 10);
+    schedule.use(1, now);
+    now += 1'000;
+    latest = std::max(latest, now - i * kSecond / 20'000);
+  }
+  EXPECT_LE(now, 5 * kSecond + 5 * kMillisecond);
+  EXPECT_LE(latest, 105 * kMillisecond) << "the gap of the beginning comes again each second, and no more than that";
+}
+
 }  // namespace
 }  // namespace sluice::queue

@@ -6,6 +6,8 @@
 #include <deque>
 #include <functional>
 
+#include "store/redis/advice.h"
+#include "store/redis/detour.h"
 #include "store/redis/jitter.h"
 #include "tests/unit/redis/redis_test_util.h"
 
@@ -29,7 +31,16 @@ class ClientTest : public ::testing::Test, protected Client::Owner {
     if (on_done_) on_done_();
   }
   void bad_key(Failure /*failure*/, std::string_view words) override { bad_keys_.emplace_back(words); }
-  void call_sent() override { ++calls_; }
+  void call_sent(std::size_t /*requests*/) override { ++calls_; }
+  void redirected(Client& client, Call& call, const Redirect* redirect) override {
+    if (!is_cluster_) {
+      Client::Owner::redirected(client, call, redirect);
+      return;
+    }
+    // As a store does with a call to be tried again at the same node.
+    if (redirect != nullptr) call.refusal = refusal_of(*redirect);
+    client.adopt(call, false, redirect != nullptr ? now_ + kMs : 0, now_);
+  }
 
   testing::TestCheck& make_check() {
     checks_.emplace_back(std::vector<Charge>{{.limit = &limit_, .key = "k"}});
@@ -94,6 +105,7 @@ class ClientTest : public ::testing::Test, protected Client::Owner {
   std::vector<std::string> bad_keys_;
   std::string detail_;
   std::function<void()> on_done_;
+  bool is_cluster_ = false;
   int calls_ = 0;
   std::int64_t now_ = 1'000'000'000'000;
   Node node_{{}, [this](bool up, Failure reason, std::string_view detail) {
@@ -292,6 +304,42 @@ TEST_F(ClientTest, AProbeThatIsSentElsewhereWasAnswered) {
   EXPECT_EQ(submit(), Failure::none);
 }
 
+// Refused again and again is another thing than no answer: nothing was charged, and the log says what is wrong.
+TEST_F(ClientTest, WhatANodeRefusesUntilTheDeadlineIsNoTimeOut) {
+  is_cluster_ = true;
+  log_in();
+  take_states();
+  const std::vector<std::pair<std::string, Failure>> cases = {
+      {"-CLUSTERDOWN The cluster is down\r\n", Failure::cluster_down},
+      {"-TRYAGAIN Multiple keys request during rehashing of slot\r\n", Failure::slot_moving}};
+  for (const auto& [words, failure] : cases) {
+    ASSERT_EQ(submit(), Failure::none);
+    flush();
+    for (int i = 0; i < 20; ++i) {
+      receive(words);
+      advance(kMs);
+      flush();
+    }
+    EXPECT_THAT(take_outcomes(), ElementsAre(failure));
+  }
+  // One that was on its way when time was up may have been carried out.
+  ASSERT_EQ(submit(), Failure::none);
+  flush();
+  receive(cases[0].first);
+  advance(kMs);
+  EXPECT_EQ(flush(), 1);
+  advance(20 * kMs);
+  EXPECT_THAT(take_outcomes(), ElementsAre(Failure::timeout));
+  receive(good());  // nobody waits for it any more
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_EQ(submit(), Failure::none);
+    flush();
+    receive(cases[0].first);
+    advance(20 * kMs);
+  }
+  EXPECT_THAT(take_states(), ElementsAre("down: " + std::string(to_text(Failure::cluster_down))));
+}
+
 TEST_F(ClientTest, AProbeThatIsTooSlowProvesNothing) {
   log_in();
   open_breaker();
@@ -363,7 +411,7 @@ TEST_F(ClientTest, TellsTheServersWordsWhereTheKindDoesNotDo) {
     EXPECT_EQ(flush(), 1);
     receive("-NOPERM this user has no permissions to run 'set'\r\n");
   }
-  EXPECT_EQ(detail_, "NOPERM this user has no permissions to run 'set'");
+  EXPECT_EQ(detail_, "NOPERM this user has no permissions to run 'set': " + std::string(kRights));
 }
 
 TEST_F(ClientTest, TellsWhyALoginWasRefused) {
@@ -580,6 +628,34 @@ TEST_F(ClientTest, NonsenseEndsTheConnection) {
   client_.received("HTTP/1.1 200 OK\r\n", now_);
   EXPECT_THAT(take_outcomes(), ElementsAre(Failure::bad_answer));
   EXPECT_EQ(client_.wish(), Client::Wish::disconnect);
+}
+
+TEST_F(ClientTest, ASilentConnectionIsKeptForAsLongAsAChecksTimeout) {
+  Client client(hello_, script_, {.timeout = 3s}, node_, *this);
+  client.begin_connect(now_);
+  client.connected(now_);
+  client.output().clear();
+  client.received("+OK\r\n", now_);
+  const auto ask = [&] {
+    testing::TestCheck& check = make_check();
+    EXPECT_EQ(client.submit(check, check.limits, Time{}, now_), Failure::none);
+    client.flush(now_);
+  };
+  ask();
+  now_ += 2'500 * kMs;
+  EXPECT_GT(client.next_wakeup(), now_);
+  client.wake(now_);
+  client.received(good(), now_);
+  client.flush(now_);
+  EXPECT_THAT(take_outcomes(), ElementsAre(Failure::none));
+  ask();
+  now_ += 3'000 * kMs - 1;
+  client.wake(now_);
+  EXPECT_EQ(client.wish(), Client::Wish::nothing);
+  now_ += 1;
+  client.wake(now_);
+  EXPECT_THAT(take_outcomes(), ElementsAre(Failure::timeout));
+  EXPECT_EQ(client.wish(), Client::Wish::disconnect);
 }
 
 TEST_F(ClientTest, AnOldConnectionIsReplacedWithoutAFailure) {

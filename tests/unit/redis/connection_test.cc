@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "store/redis/advice.h"
 #include "tests/unit/redis/redis_test_util.h"
 
 namespace sluice::store::redis {
@@ -97,6 +98,63 @@ TEST_F(ConnectionTest, ARefusedGreetingClosesIt) {
     EXPECT_FALSE(connection.is_ready());
   }
   EXPECT_THAT(take_events(), IsEmpty());
+}
+
+std::string hello_answer(std::string_view mode, std::string_view role) {
+  return "*14\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nversion\r\n$5\r\n7.0.0\r\n$5\r\nproto\r\n:2\r\n$2\r\nid\r\n:"
+         "5\r\n" +
+         testing::bulk("mode") + testing::bulk(mode) + testing::bulk("role") + testing::bulk(role) +
+         "$7\r\nmodules\r\n*0\r\n";
+}
+
+// A URL of one server that leads to another kind of it.
+TEST_F(ConnectionTest, AServerOfAnotherKindIsRefusedWithWhatToWrite) {
+  hello_.wants_alone = true;
+  const auto refusal = [&](const std::string& bytes, Failure expected) {
+    Connection connection(hello_, script_, *this);
+    connection.open();
+    EXPECT_EQ(take_output(connection), "*1\r\n$5\r\nHELLO\r\n");
+    EXPECT_EQ(connection.feed(bytes), expected) << bytes;
+    EXPECT_FALSE(connection.is_ready());
+    EXPECT_EQ(take_output(connection), "");  // no script for such
+    return connection.refusal();
+  };
+  EXPECT_EQ(refusal(hello_answer("sentinel", "master"), Failure::wrong_server), kIsSentinel);
+  EXPECT_EQ(refusal(hello_answer("cluster", "master"), Failure::wrong_server), kIsClusterNode);
+  EXPECT_EQ(refusal(hello_answer("standalone", "replica"), Failure::wrong_server), kNotMaster);
+  EXPECT_THAT(refusal("-NOAUTH HELLO must be called\r\n", Failure::not_authenticated), HasSubstr(kLogin));
+  EXPECT_EQ(refusal("-ERR max number of clients reached\r\n", Failure::server_error),
+            "ERR max number of clients reached");
+  EXPECT_EQ(refusal("\x15\x03\x03\r\n", Failure::bad_answer), strange_answer("\x15\x03"));
+  // A master, and those that do not know the question.
+  for (const std::string& bytes :
+       {hello_answer("standalone", "master"), std::string("-ERR unknown command `HELLO`\r\n"),
+        std::string("-NOPERM no\r\n"), std::string("-NOPROTO no\r\n"), std::string("*1\r\n$4\r\nmode\r\n"),
+        std::string("+OK\r\n")}) {
+    Connection connection(hello_, script_, *this);
+    connection.open();
+    EXPECT_EQ(connection.feed(bytes), Failure::none) << bytes;
+    EXPECT_THAT(take_output(connection), ::testing::EndsWith("SCRIPT\r\n$4\r\nLOAD\r\n$8\r\nreturn 1\r\n"));
+    EXPECT_FALSE(connection.is_ready());
+    EXPECT_EQ(connection.feed("+OK\r\n"), Failure::none) << bytes;
+    EXPECT_TRUE(connection.is_ready()) << bytes;
+  }
+}
+
+TEST_F(ConnectionTest, WhatIsRefusedAtLoginNamesTheSettings) {
+  hello_.password = "pw";
+  Connection connection(hello_, script_, *this);
+  connection.open();
+  EXPECT_EQ(connection.feed("-WRONGPASS invalid\r\n"), Failure::not_authenticated);
+  EXPECT_EQ(connection.refusal(), "WRONGPASS invalid: " + std::string(kLogin));
+}
+
+TEST_F(ConnectionTest, ADatabaseThatIsNotThereNamesTheSetting) {
+  hello_.database = 99;
+  Connection connection(hello_, script_, *this);
+  connection.open();
+  EXPECT_EQ(connection.feed("-ERR DB index is out of range\r\n"), Failure::server_error);
+  EXPECT_EQ(connection.refusal(), "ERR DB index is out of range: " + std::string(kNoDatabase));
 }
 
 TEST_F(ConnectionTest, WorksWhereScriptsMayNotBeLoaded) {

@@ -1,9 +1,12 @@
 #include "store/redis/error_kinds.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <utility>
 #include <vector>
+
+#include "store/redis/advice.h"
 
 namespace sluice::store::redis {
 namespace {
@@ -18,6 +21,17 @@ TEST(RedisErrors, AreToldApart) {
        "'maxmemory'.",
        Failure::out_of_memory},
       {"NOPERM this user has no permissions to run the 'evalsha' command", Failure::no_permission},
+      // A right that is missing within the script: Redis 6, 7.0, and what came after them.
+      {"ERR Error running script (call to f_1): @user_script:3: @user_script: 3: The user executing the script can't "
+       "run "
+       "this command or subcommand",
+       Failure::no_permission},
+      {"ERR The user executing the script can't access at least one of the keys mentioned in the command arguments "
+       "script: 1, on @user_script:1.",
+       Failure::no_permission},
+      {"ERR ACL failure in script: User sluice has no permissions to run the 'zadd' command script: 1, on "
+       "@user_script:1.",
+       Failure::no_permission},
       {"NOAUTH Authentication required.", Failure::not_authenticated},
       {"WRONGPASS invalid username-password pair or user is disabled.", Failure::not_authenticated},
       {"ERR invalid password", Failure::not_authenticated},
@@ -45,9 +59,21 @@ TEST(RedisErrors, public_report_61) {
 
 TEST(RedisErrors, DetailIsOneBoundedPrintableLine) {
   EXPECT_EQ(error_detail(Failure::server_error, "ERR DB index is out of range"), "ERR DB index is out of range");
-  EXPECT_EQ(error_detail(Failure::no_permission, "NOPERM \x1b[2J\x80\nsecond line"), "NOPERM ?[2J?");
+  EXPECT_EQ(error_detail(Failure::no_permission, "NOPERM \x1b[2J\x80\nsecond line"),
+            "NOPERM ?[2J?: " + std::string(kRights));
   EXPECT_EQ(error_detail(Failure::server_error, std::string(1'000, 'x')), std::string(200, 'x'));
-  EXPECT_EQ(error_detail(Failure::out_of_memory, "OOM command not allowed"), "");
+}
+
+// What to do about it: the rights and the prefix, the login, the memory.
+TEST(RedisErrors, DetailTellsWhatToLookAt) {
+  using ::testing::AllOf;
+  using ::testing::HasSubstr;
+  EXPECT_THAT(error_detail(Failure::no_permission, "NOPERM x"),
+              AllOf(HasSubstr("The least rights"), HasSubstr("store.redis.prefix")));
+  EXPECT_THAT(error_detail(Failure::not_authenticated, "WRONGPASS x"),
+              AllOf(HasSubstr("WRONGPASS x"), HasSubstr("store.redis.username")));
+  EXPECT_THAT(error_detail(Failure::out_of_memory, "OOM command not allowed"), HasSubstr("maxmemory"));
+  EXPECT_EQ(error_detail(Failure::loading, "LOADING x"), "");
 }
 
 TEST(RedisErrors, NoScript) {

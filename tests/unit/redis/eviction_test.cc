@@ -27,7 +27,7 @@ class EvictionTest : public ::testing::Test, protected Client::Owner {
  protected:
   void done(Check& /*check*/, Failure /*failure*/, std::int64_t /*at*/) override {}
   void bad_key(Failure /*failure*/, std::string_view /*words*/) override {}
-  void call_sent() override {}
+  void call_sent(std::size_t /*requests*/) override {}
   void keys_evicted(std::uint64_t keys) override { evicted_.push_back(keys); }
 
   void log_in(Client& client) {

@@ -42,6 +42,9 @@ TEST_F(NodeTest, FailuresOfAllClientsCountTogether) {
   EXPECT_FALSE(node_.is_open());
   node_.failed(Failure::no_permission, " NOPERM set", now_);
   EXPECT_TRUE(node_.is_open());
+  EXPECT_EQ(node_.opened_for(), Failure::no_permission);
+  node_.link_up();
+  node_.link_down(Failure::none, {});
   EXPECT_THAT(take_states(), ElementsAre("down: the server's user lacks a permission (NOPERM) NOPERM set"));
   EXPECT_EQ(changes_, 1);
   node_.failed(Failure::timeout, {}, now_);
@@ -78,6 +81,9 @@ TEST_F(NodeTest, ItIsUpAsLongAsOneClientIsConnected) {
   EXPECT_THAT(take_states(), ElementsAre("up"));
   node_.link_down(Failure::lost, {});
   EXPECT_THAT(take_states(), ElementsAre("down: the connection was lost before the answer"));
+  node_.link_failed(Failure::unreachable, {});
+  node_.link_failed(Failure::unreachable, {});
+  EXPECT_THAT(take_states(), ElementsAre("down: no connection to the server"));
 }
 
 TEST_F(NodeTest, AClientThatEndsIsNoNews) {

@@ -81,7 +81,7 @@ TEST_F(SentinelTest, RefusedCredentialsAreToldInTheSentinelsWords) {
   });
   ASSERT_TRUE(driver.connect());
   driver.receive("-WRONGPASS invalid\r\n");
-  EXPECT_EQ(told, "WRONGPASS invalid");
+  EXPECT_EQ(told, "s0:1: WRONGPASS invalid: " + std::string(kSentinelLogin));
 }
 
 TEST_F(SentinelTest, ASwitchIsFollowedAtOnceHoweverItsBytesCome) {
@@ -152,7 +152,10 @@ TEST_F(SentinelTest, OneThatDoesNotKnowIsLeftForTheNext) {
   EXPECT_EQ(connect(), "s2:3");
   EXPECT_THAT(take_found(), IsEmpty());
   driver_.receive("+OK\r\n");
-  EXPECT_THAT(take_found(), ElementsAre("nobody: the sentinels do not know the master mymaster"));
+  EXPECT_THAT(
+      take_found(),
+      ElementsAre("nobody: s0:1: this sentinel does not know a master of the name mymaster; s1:2: IDONTKNOW no; "
+                  "s2:3: this sentinel does not know a master of the name mymaster"));
 }
 
 TEST_F(SentinelTest, AddressesThatCannotBeAreNotBelieved) {
@@ -166,6 +169,34 @@ TEST_F(SentinelTest, AddressesThatCannotBeAreNotBelieved) {
     EXPECT_THAT(take_masters(), IsEmpty()) << reply;
   }
   for (const std::string& one : take_found()) EXPECT_THAT(one, StartsWith("nobody: "));
+}
+
+// Each with its name and its own reason, and none of the round before.
+TEST_F(SentinelTest, WhyNoneOfThemIsOfUse) {
+  for (int round = 0; round < 2; ++round) {
+    find();
+    while (sentinels_.wish() != Machine::Wish::connect) driver_.advance(driver_.wait());
+    connect();
+    driver_.receive("-NOAUTH Authentication required.\r\n");
+    connect();
+    driver_.receive("-ERR unknown command 'SENTINEL', with args beginning with: \r\n");
+    connect();
+    driver_.receive("\x15\x03\x01");
+    driver_.receive("\r\n");
+    EXPECT_THAT(take_found(),
+                ElementsAre("nobody: s0:1: NOAUTH Authentication required.: " + std::string(kSentinelLogin) +
+                            "; s1:2: ERR unknown command 'SENTINEL', with args beginning with: : " +
+                            std::string(kIsNoSentinel) + "; s2:3: " + std::string(strange_answer("\x15\x03"))));
+  }
+}
+
+TEST_F(SentinelTest, OneThatClosesTheConnectionUnheard) {
+  find();
+  for (int i = 0; i < 3; ++i) {
+    connect();
+    driver_.lose();
+  }
+  EXPECT_THAT(take_found(), ElementsAre(::testing::HasSubstr(kClosedUnheard)));
 }
 
 TEST_F(SentinelTest, ASilentOneIsLeftAfterHalfASecond) {
@@ -199,7 +230,8 @@ TEST_F(SentinelTest, PausesGrowWhileNoneCanBeReached) {
       EXPECT_EQ(address->to_text(), server);
       driver_.pump();
     }
-    EXPECT_THAT(take_found(), ElementsAre("nobody: no server can be reached"));
+    EXPECT_THAT(take_found(),
+                ElementsAre("nobody: s0:1: cannot be reached; s1:2: cannot be reached; s2:3: cannot be reached"));
     EXPECT_EQ(sentinels_.wish(), Machine::Wish::nothing);
     EXPECT_GE(driver_.wait(), expected * 8 / 10);
     EXPECT_LE(driver_.wait(), expected * 12 / 10);

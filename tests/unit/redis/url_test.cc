@@ -86,6 +86,7 @@ TEST(RedisUrl, SeveralAddressesAreACluster) {
   EXPECT_EQ(parse_url("redis-cluster://a")->topology, Topology::cluster);
   EXPECT_THAT(parse_url("redis://a,b/1").error().message, HasSubstr("database"));
   EXPECT_THAT(parse_url("redis://a,,b").error().message, HasSubstr("host is missing"));
+  EXPECT_THAT(parse_url("redis+cluster:///run/redis.sock").error().message, HasSubstr("unix:///path"));
   EXPECT_THAT(parse_url("redis+cluster://a", "m").error().message, HasSubstr("master's name"));
 }
 
@@ -113,12 +114,70 @@ TEST(RedisUrl, Sentinels) {
   EXPECT_THAT(parse_url("unix:///s", "m").error().message, HasSubstr("sentinels"));
 }
 
+TEST(RedisUrl, AMasterThatIsNamedTwice) {
+  for (const char* url :
+       {"redis-sentinel://a/m", "redis-sentinel://a/m/2", "redis-sentinel://a/2", "redis-sentinel://a/",
+        "redis+sentinel://a/2#m", "redis+sentinel://a#m", "redis://a,b/m", "redis://a/2"}) {
+    const auto result = parse_url(url, "m");
+    ASSERT_TRUE(result) << url << ": " << result.error().message;
+    EXPECT_EQ(result->master, "m") << url;
+    EXPECT_EQ(result->topology, Topology::sentinel) << url;
+    EXPECT_EQ(result->database, std::string_view(url).find('2') == std::string_view::npos ? 0 : 2) << url;
+  }
+  for (const char* url :
+       {"redis-sentinel://a/other", "redis-sentinel://a/other/2", "redis+sentinel://a#other", "redis://a,b/other"}) {
+    EXPECT_THAT(parse_url(url, "m").error().message, HasSubstr("named twice")) << url;
+  }
+}
+
+TEST(RedisUrl, OddEndings) {
+  EXPECT_THAT(parse_url("redis://h:1?db=2").error().message, HasSubstr("redis://host:6379/2"));
+  EXPECT_THAT(parse_url("redis://h/?db=").error().message, HasSubstr("'?'"));
+  EXPECT_THAT(parse_url("redis-sentinel://h/m?db=2").error().message, HasSubstr("'?'"));
+  EXPECT_TRUE(parse_url("redis://:a?b@h"));
+  EXPECT_THAT(parse_url("unix:///s?db=").error().message, HasSubstr("?db="));
+  EXPECT_THAT(parse_url("unix:///s?").error().message, HasSubstr("only db=N"));
+  for (const char* url : {"redis://h:1 ", " redis://h:1", "redis://h\n", "unix:///s\t"}) {
+    EXPECT_THAT(parse_url(url).error().message, HasSubstr("begins or ends")) << url;
+  }
+  for (const char* url : {"redis://a,", "redis://a,b:1,", "redis-sentinel://a,/m", "redis+cluster://a,"}) {
+    EXPECT_THAT(parse_url(url).error().message, HasSubstr("last ','")) << url;
+  }
+}
+
+TEST(RedisUrl, AUserWhosePasswordIsElsewhere) {
+  for (const char* text : {"redis://m%65@h", "redis://m%65:@h", "unix://m%65@/s"}) {
+    const auto url = parse_url(text);
+    ASSERT_TRUE(url) << text;
+    EXPECT_EQ(url->user, "me") << text;
+    EXPECT_EQ(url->password, "") << text;
+  }
+}
+
+TEST(RedisUrl, HostsThatCannotBe) {
+  for (const char* url : {"redis://h#m", "redis://a b", "redis://h%20x:1", "redis://h\n:1", "redis://h\x7f",
+                          "redis://a,b c", "redis-sentinel://h h/m", "redis://a:b@c d"}) {
+    const auto result = parse_url(url);
+    ASSERT_FALSE(result) << url;
+    EXPECT_THAT(result.error().message, HasSubstr("no host has")) << url;
+  }
+  for (const char* url : {"redis://[zz]:1", "redis://[a.b]", "redis://[1 2:]"}) {
+    const auto result = parse_url(url);
+    ASSERT_FALSE(result) << url;
+    EXPECT_THAT(result.error().message, HasSubstr("IPv6")) << url;
+  }
+  for (const char* url : {"redis://my_redis-1.example.", "redis://[fe80::1%eth0]:1", "redis://[::ffff:1.2.3.4]",
+                          "redis://\xc3\xbc.example"}) {
+    EXPECT_TRUE(parse_url(url)) << url;
+  }
+}
+
 TEST(RedisUrl, WrongOnesAreNamedWithoutThePassword) {
   EXPECT_THAT(parse_url("host:6379").error().message, HasSubstr("redis://"));
-  for (const char* url : {"redis://", "redis://:secret@", "redis://:secret@h:0", "redis://:secret@h:65536",
-                          "redis://:secret@h:", "redis://:secret@h:6x", "redis://:secret@h/x", "redis://:secret@h/-1",
-                          "redis://:secret%2@h", "redis://secret@h", "redis://user:@h", "redis://:secret%zz@h",
-                          "redis://:secret@h/99999999999"}) {
+  for (const char* url :
+       {"redis://", "redis://:secret@", "redis://:secret@h:0", "redis://:secret@h:65536",
+        "redis://:secret@h:", "redis://:secret@h:6x", "redis://:secret@h/x", "redis://:secret@h/-1",
+        "redis://:secret%2@h", "redis://@h", "redis://:@h", "redis://:secret%zz@h", "redis://:secret@h/99999999999"}) {
     const auto result = parse_url(url);
     ASSERT_FALSE(result) << url;
     EXPECT_THAT(result.error().message, Not(HasSubstr("secret"))) << url;

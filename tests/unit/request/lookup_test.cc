@@ -62,10 +62,30 @@ TEST(Percent, equivalent_texts_become_equal) {
   };
   EXPECT_EQ(normal("/%61rticles/%7e"), "/articles/~");
   EXPECT_EQ(normal("%2f%2F"), "%2F%2F");
-  EXPECT_EQ(normal("%c3%BC"), "%C3%BC");
+  EXPECT_EQ(normal("%c3%BC"), "\xC3\xBC");
+  EXPECT_EQ(normal("/bob%40x%3Ab%3b%20%25"), "/bob@x:b; %25");
+  EXPECT_EQ(normal("%2541"), "%2541");
+  EXPECT_EQ(normal("%3f%23"), "%3F%23");
+  EXPECT_EQ(normal(normal("%%%%33%2%46%252f")), normal("%%%%33%2%46%252f"));
   EXPECT_EQ(normal("%"), "%25");
   EXPECT_EQ(normal("%4"), "%254");
   EXPECT_EQ(normal("%%34"), "%254");
+}
+
+TEST(Lookup, hosts_have_one_spelling) {
+  const auto normal = [](std::string_view host) {
+    std::string out;
+    append_normal_host(host, out);
+    return out;
+  };
+  for (const std::string_view host :
+       {"example.com", "Example.COM", "example.com.", "example.com:80", "example.com.:443"}) {
+    EXPECT_EQ(normal(host), "example.com") << host;
+  }
+  EXPECT_EQ(normal("Example.com:8080"), "example.com:8080");
+  EXPECT_EQ(normal("[2001:DB8::80]"), "[2001:db8::80]");
+  EXPECT_EQ(normal("[2001:DB8::1]:443"), "[2001:db8::1]");
+  EXPECT_EQ(normal(""), "");
 }
 
 }  // namespace

@@ -149,6 +149,19 @@ TEST(Mapper, a_missing_identity_is_denied_skipped_or_counted_otherwise) {
   EXPECT_EQ(chain.of({{"X-Key", "nonsense"}}), "(remote_address=10.0.0.5)");
 }
 
+TEST(Mapper, an_empty_identity_is_a_missing_one) {
+  Mapping header(
+      "  rate_limits: [ { actions: [ { request_headers: { header_name: x-id, descriptor_key: id, on_missing: "
+      "deny } } ] } ]\n");
+  EXPECT_EQ(header.of({{"X-Id", "7"}}), "(id=7)");
+  EXPECT_EQ(header.of({{"X-Id", ""}}), "401: the header x-id is empty");
+  Mapping parameter(
+      "  trusted_proxies: []\n  rate_limits: [ { actions: [ { query_parameters: { query_parameter_name: q, "
+      "descriptor_key: q, on_missing: remote_address } } ] } ]\n");
+  EXPECT_EQ(parameter.of({}, "/?q=1"), "(q=1)");
+  EXPECT_EQ(parameter.of({}, "/?q="), "(remote_address=10.0.0.5)");
+}
+
 TEST(Mapper, without_a_word_about_it_a_missing_identity_is_denied) {
   Mapping mapping(R"(
   api_keys: { file: keys }
@@ -157,7 +170,7 @@ TEST(Mapper, without_a_word_about_it_a_missing_identity_is_denied) {
   EXPECT_EQ(mapping.of({{"x-key", "live_AAAA2"}}), "(api_key=bob)");
   EXPECT_EQ(mapping.of({}), "401: an API key is needed");
   EXPECT_EQ(mapping.of({{"x-key", "live_AAAA"}}), "401: the API key is not known");
-  EXPECT_EQ(mapping.of({{"x-key", "live_AAAA1"}, {"X-Key", "live_AAAA2"}}), "401: an API key is needed");
+  EXPECT_EQ(mapping.of({{"x-key", "live_AAAA1"}, {"X-Key", "live_AAAA2"}}), "401: there are several API keys");
 }
 
 TEST(Mapper, tokens_in_cookies_and_other_headers) {

@@ -11,6 +11,7 @@ namespace sluice::request {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 constexpr std::string_view kGood = "  trusted_proxies: []\n  rate_limits: [ { actions: [ remote_address ] } ]\n";
 
@@ -71,6 +72,10 @@ TEST(RequestsReader, tokens) {
             "p.yaml:3:42: error: `jwks_file`: keys: this is no JSON: s");
   EXPECT_EQ(of_jwt("{ algorithms: [HS256], secret_file: keys, leeway: 2h }"),
             "p.yaml:3:58: error: `leeway` must be from 0s to 1h, found \"2h\"\n");
+  for (const std::string_view party : {"issuer", "audience"}) {
+    EXPECT_THAT(of_jwt("{ algorithms: [HS256], secret_file: secret, " + std::string(party) + ": [] }"),
+                HasSubstr("`" + std::string(party) + "` names nobody: leave it out to accept tokens of any"));
+  }
   EXPECT_EQ(findings("  rate_limits: [ { actions: [ { jwt_claim: { claim: sub } } ] } ]\n"),
             "p.yaml:3:33: error: `jwt_claim` needs `jwt` in `requests`: how tokens are verified\n");
   const KeyFolder folder;
@@ -78,6 +83,30 @@ TEST(RequestsReader, tokens) {
   EXPECT_THAT(folder.findings("  jwt: { algorithms: [HS256], secret_file: short }\n  rate_limits: [ { actions: [ { "
                               "jwt_claim: { claim: sub } } ] } ]\n"),
               HasSubstr("warning: the secret has 5 bytes, but HS256 wants 32 at least"));
+}
+
+TEST(RequestsReader, a_mapping_that_leads_to_no_limit_is_told) {
+  constexpr std::string_view limits =
+      "descriptors:\n"
+      "  - key: user\n    rate_limit: { unit: day, requests_per_unit: 5 }\n"
+      "  - key: area\n    value: shop\n    descriptors: [ { key: \"route*\", rate_limit: { unlimited: true } } ]\n";
+  const auto of = [&](std::string_view actions) {
+    return findings("  api_keys: { file: keys }\n  trusted_proxies: []\n  rate_limits: [ { actions: [ " +
+                    std::string(actions) + " ] } ]\n" + std::string(limits));
+  };
+  const std::string key = "api_key: { header_name: x, descriptor_key: user, on_missing: ";
+  EXPECT_EQ(of("{ " + key + "deny } }"), "");
+  EXPECT_THAT(
+      of("{ " + key + "remote_address } }"),
+      HasSubstr("p.yaml:2:1: warning: `requests` makes a descriptor of \"remote_address\", for which the domain "
+                "\"shop\" has no limit"));
+  EXPECT_THAT(
+      of("{ generic_key: { descriptor_key: area, descriptor_value: shop } }, { path: { descriptor_key: routes } }"),
+      Not(HasSubstr("has no limit")));
+  EXPECT_THAT(
+      of("{ generic_key: { descriptor_key: area, descriptor_value: ship } }, { path: { descriptor_key: routes } }"),
+      HasSubstr("\"area=ship, routes\""));
+  EXPECT_THAT(of("{ generic_key: { descriptor_key: area, descriptor_value: shop } }"), HasSubstr("\"area=shop\""));
 }
 
 TEST(RequestsReader, what_stands_in_for_an_identity_is_the_requests_own) {

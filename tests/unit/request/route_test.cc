@@ -45,6 +45,9 @@ TEST(Route, a_method_may_be_asked_for) {
   EXPECT_TRUE(matches("POST /articles", "/articles", "POST"));
   EXPECT_FALSE(matches("POST /articles", "/articles", "GET"));
   EXPECT_FALSE(matches("POST /articles", "/articles", "post"));
+  EXPECT_TRUE(matches("GET /articles", "/articles", "HEAD"));
+  EXPECT_FALSE(matches("HEAD /articles", "/articles", "GET"));
+  EXPECT_FALSE(matches("POST /articles", "/articles", "HEAD"));
 }
 
 TEST(Route, no_spelling_of_a_path_gets_around_it) {
@@ -54,6 +57,16 @@ TEST(Route, no_spelling_of_a_path_gets_around_it) {
     EXPECT_TRUE(matches("/articles/{id}", target)) << target;
   }
   EXPECT_EQ(path_of("/articles%2f7"), "/articles%2F7");
+  // Patterns and paths may each be written in either way.
+  for (const std::string_view pattern : {"/v1/things:batch", "/v1/things%3Abatch"}) {
+    EXPECT_TRUE(matches(pattern, "/v1/things:batch")) << pattern;
+    EXPECT_TRUE(matches(pattern, "/v1/things%3abatch")) << pattern;
+  }
+  for (const std::string_view pattern : {"/\u6587\u7AE0/{id}", "/%E6%96%87%e7%ab%a0/{id}"}) {
+    EXPECT_TRUE(matches(pattern, "/%e6%96%87%E7%AB%A0/7")) << pattern;
+    EXPECT_TRUE(matches(pattern, "/\u6587%E7%AB%A0/7")) << pattern;
+  }
+  EXPECT_EQ(path_of("/u/bob%40x"), path_of("/u/bob@x"));
   EXPECT_EQ(path_of(""), "/");
   EXPECT_EQ(path_of("/.."), "/");
   EXPECT_EQ(path_of("/%2e%2e/a"), "/a");

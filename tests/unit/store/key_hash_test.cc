@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <set>
@@ -37,26 +39,37 @@ double unevenness(const std::array<std::uint32_t, kSize>& counts) {
   return distances / kSize;
 }
 
+// The ways that this processor has.
+std::vector<KeyHash::Way> ways() {
+  std::vector<KeyHash::Way> result{KeyHash::Way::xxh3};
+  if (KeyHash::best_way() == KeyHash::Way::aes) result.push_back(KeyHash::Way::aes);
+  return result;
+}
+
 class KeyHashOf : public ::testing::TestWithParam<std::size_t> {};
 
 TEST_P(KeyHashOf, SpreadsKeysOverShardsAndSlots) {
-  const KeyHash hash;
-  std::array<std::uint32_t, 256> by_shard{};
-  std::array<std::uint32_t, 256> by_slot{};
-  for (const std::string& key : much_alike(GetParam())) {
-    const std::uint64_t place = hash.spot(key).place;
-    ++by_shard[place >> 32U & 0xFFU];
-    ++by_slot[place >> 24U & 0xFFU];
+  for (const KeyHash::Way way : ways()) {
+    const KeyHash hash(way);
+    std::array<std::uint32_t, 256> by_shard{};
+    std::array<std::uint32_t, 256> by_slot{};
+    for (const std::string& key : much_alike(GetParam())) {
+      const std::uint64_t place = hash.spot(key).place;
+      ++by_shard[place >> 32U & 0xFFU];
+      ++by_slot[place >> 24U & 0xFFU];
+    }
+    EXPECT_LT(unevenness(by_shard), 2);
+    EXPECT_LT(unevenness(by_slot), 2);
   }
-  EXPECT_LT(unevenness(by_shard), 2);
-  EXPECT_LT(unevenness(by_slot), 2);
 }
 
 INSTANTIATE_TEST_SUITE_P(Lengths, KeyHashOf,
                          ::testing::Values(6, 8, 11, 12, 15, 16, 17, 21, 24, 32, 33, 36, 48, 64, 65, 128, 200));
 
-TEST(KeyHash, KeysAreToldApartWhateverTheirLengths) {
-  const KeyHash hash;
+class KeyHashBy : public ::testing::TestWithParam<KeyHash::Way> {};
+
+TEST_P(KeyHashBy, KeysAreToldApartWhateverTheirLengths) {
+  const KeyHash hash(GetParam());
   std::set<std::array<char, sizeof(ShortKey)>> seen;
   std::size_t keys = 0;
   const auto add = [&](const std::string& key) {
@@ -78,8 +91,24 @@ TEST(KeyHash, KeysAreToldApartWhateverTheirLengths) {
   EXPECT_EQ(seen.size(), keys);
 }
 
-TEST(KeyHash, ReadsNothingBesideTheKey) {
-  const KeyHash hash;
+// Whoever sees where keys go could else make many that go to one place: each byte must reach all bits of what is kept.
+TEST_P(KeyHashBy, EveryBitOfAKeyChangesHalfOfTheHash) {
+  const KeyHash hash(GetParam());
+  for (const std::size_t length : {12U, 16U, 17U, 21U, 32U, 33U, 40U, 64U, 100U, 128U}) {
+    const std::string key(length, 'k');
+    const std::uint64_t place = hash.spot(key).place;
+    double changed = 0;
+    for (std::size_t bit = 0; bit < length * 8; ++bit) {
+      std::string other = key;
+      other[bit / 8] = static_cast<char>(other[bit / 8] ^ 1 << bit % 8);
+      changed += std::popcount(place ^ hash.spot(other).place);
+    }
+    EXPECT_NEAR(changed / static_cast<double>(length * 8), 32, 3) << length;
+  }
+}
+
+TEST_P(KeyHashBy, ReadsNothingBesideTheKey) {
+  const KeyHash hash(GetParam());
   for (std::size_t length = 0; length <= 130; ++length) {
     const std::string key(length, 'x');
     const std::string among = "before" + key + "behind";
@@ -89,6 +118,8 @@ TEST(KeyHash, ReadsNothingBesideTheKey) {
     EXPECT_TRUE(alone.key.is_same(inside.key));
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Ways, KeyHashBy, ::testing::ValuesIn(ways()));
 
 }  // namespace
 }  // namespace sluice::store::memory

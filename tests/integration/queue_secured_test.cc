@@ -1,0 +1,84 @@
+// Brokers over TLS, Kafka with a password beside it: who is not the broker, or not let in, is told so.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <thread>
+
+#include "tests/integration/brokers/queue_fixture.h"
+
+namespace sluice::queue {
+namespace {
+
+class QueueSecuredTest : public QueueTest {
+ protected:
+  /// Trusts `ca`, and expects the broker to be called `host`.
+  void secure(const std::string& host, const std::string& ca, const std::string& password) {
+    if (GetParam() == Kind::kafka) {
+      settings_.brokers = servers().kafka->secured_address(host);
+      settings_.properties = {{"security.protocol", "SASL_SSL"},
+                              {"sasl.mechanisms", "PLAIN"},
+                              {"sasl.username", testing::KafkaServer::kUser},
+                              {"sasl.password", password},
+                              {"ssl.ca.location", ca},
+                              {"ssl.endpoint.identification.algorithm", "https"},
+                              {"broker.address.family", "v4"}};
+    } else {
+      settings_.url = servers().rabbit->secured_url(host);
+      settings_.ca = ca;
+    }
+  }
+  static const testing::Certificates& certificates() {
+    return GetParam() == Kind::kafka ? servers().kafka->certificates() : servers().rabbit->certificates();
+  }
+  static std::string right_password() { return testing::KafkaServer::kPassword; }
+
+  /// Why the queue is not ready: it does not become so within three tries to connect.
+  std::string refusal() {
+    auto broker = make_broker(settings_);
+    EXPECT_TRUE(broker);
+    const auto end = Steady::now() + 10s;
+    while (Steady::now() < end) {
+      const BrokerFigures figures = (*broker)->figures();
+      EXPECT_FALSE(figures.up);
+      if (figures.problem != "not connected yet") return figures.problem;
+      std::this_thread::sleep_for(20ms);
+    }
+    return "nothing is told";
+  }
+};
+
+TEST_P(QueueSecuredTest, TakesInAndDrains) {
+  secure("localhost", certificates().ca(), right_password());
+  open_desk();
+  admit(200, 64);
+  ASSERT_EQ(refused_, 0);
+  DrainRunner runner(setup(*desk_->broker("orders"), desk_->tickets()));
+  std::thread thread([&] { runner.run(); });
+  EXPECT_TRUE(wait_received(200));
+  runner.stop();
+  thread.join();
+  check_received(received_);
+}
+
+TEST_P(QueueSecuredTest, TrustsNobodyElse) {
+  secure("localhost", certificates().cert(testing::Certificates::kStranger), right_password());
+  EXPECT_NE(refusal(), "");
+}
+
+TEST_P(QueueSecuredTest, WantsTheNameOfTheUrl) {
+  secure("127.0.0.1", certificates().ca(), right_password());
+  EXPECT_NE(refusal(), "");
+}
+
+TEST_P(QueueSecuredTest, IsNotReadyWithAWrongPassword) {
+  secure("localhost", certificates().ca(), "wrong");
+  if (GetParam() == Kind::rabbitmq) settings_.url.replace(settings_.url.find(":guest@"), 7, ":wrong@");
+  EXPECT_NE(refusal(), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Kafka, QueueSecuredTest, ::testing::Values(config::QueueSettings::Kind::kafka));
+INSTANTIATE_TEST_SUITE_P(RabbitMQ, QueueSecuredTest, ::testing::Values(config::QueueSettings::Kind::rabbitmq));
+
+}  // namespace
+}  // namespace sluice::queue

@@ -19,7 +19,7 @@ std::string server_program() {
 RedisServer::RedisServer(std::vector<std::string> options, std::string config, ServerSetup setup)
     : options_(std::move(options)), config_(std::move(config)), setup_(std::move(setup)) {
   std::signal(SIGPIPE, SIG_IGN);  // hiredis writes to connections that may have been closed
-  // Another process may take the port in between: then the server ends at once, and another port is tried.
+  // Another program may take the port in between: then the server ends at once, and another port is tried.
   for (int attempt = 0;; ++attempt) {
     port_ = free_tcp_port();
     try {
@@ -86,7 +86,7 @@ void RedisServer::resume() const { process_.signal(SIGCONT); }
 
 void RedisServer::connect() {
   if (context_ != nullptr && context_->err == 0) return;
-  const timeval patience{.tv_sec = 20, .tv_usec = 0};
+  const timeval patience{.tv_sec = 60, .tv_usec = 0};
   context_.reset(redisConnectUnixWithTimeout(socket_path().c_str(), patience));
   if (context_ == nullptr || context_->err != 0) return;
   redisSetTimeout(context_.get(), patience);

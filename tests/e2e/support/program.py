@@ -1,6 +1,7 @@
 """Real programs under test: started in a folder of their own, waited for, and never left behind."""
 
 import os
+import random
 import shutil
 import socket
 import subprocess
@@ -12,11 +13,26 @@ READY_WITHIN = 60.0  # seconds; generous, as machines that run tests are busy
 WITH_PARENT = ["setpriv", "--pdeathsig", "KILL"] if shutil.which("setpriv") else []
 
 
+RESERVED = {}  # ports of this process, until its end, each with a name that others see
+
+
 def free_port():
-    """A port that was free a moment ago. Only for programs that cannot bind to port 0 themselves."""
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    """A port that nobody uses and that no other test is given. Only for programs that cannot bind to port 0 themselves.
+
+    Below those of outgoing connections, so that none of these takes it while its server is down. As the tests in C++ have it.
+    """
+    for port in random.sample(range(10_000, 20_000), 10_000):
+        with socket.socket() as s:
+            name = socket.socket(socket.AF_UNIX)
+            try:
+                s.bind(("127.0.0.1", port))
+                name.bind(f"\0sluice-test-port-{port}")
+            except OSError:
+                name.close()
+                continue
+        RESERVED[port] = name
+        return port
+    raise RuntimeError("no free port")
 
 
 def can_connect(port):

@@ -5,31 +5,64 @@
 #include <netinet/in.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <csignal>
+#include <cstddef>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
+#include <random>
 #include <stdexcept>
 #include <string_view>
 #include <thread>
 
 namespace sluice::testing {
 
-std::uint16_t free_tcp_port() {
-  const int socket_fd = ::socket(AF_INET, SOCK_STREAM, 0);
+namespace {
+
+// Below the ports that the system gives to outgoing connections, so that none of these takes one while its server is
+// down; and as many again above are free for the buses of cluster nodes, 10000 above their ports.
+constexpr std::uint16_t kFirstPort = 10'000;
+constexpr std::uint16_t kPorts = 10'000;
+
+/// Has no other process reserved the port? Then it is this one's until its end, by a name that goes with it.
+bool reserve(std::uint16_t port) {
+  const std::string name = "sluice-test-port-" + std::to_string(port);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  name.copy(&address.sun_path[1], name.size());  // the first byte stays 0: no file
+  const int socket_fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  if (::bind(socket_fd, reinterpret_cast<sockaddr*>(&address), size) == 0) return true;
+  ::close(socket_fd);
+  return false;
+}
+
+bool can_bind(std::uint16_t port) {
+  const int socket_fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  const bool bound = ::bind(socket_fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0 &&
-                     ::getsockname(socket_fd, reinterpret_cast<sockaddr*>(&address), &size) == 0;
+  address.sin_port = htons(port);
+  const bool bound = ::bind(socket_fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
   ::close(socket_fd);
-  if (!bound) throw std::runtime_error("no free port");
-  return ntohs(address.sin_port);
+  return bound;
+}
+
+}  // namespace
+
+std::uint16_t free_tcp_port() {
+  static std::atomic<unsigned> next{std::random_device()()};
+  for (unsigned attempt = 0; attempt < kPorts; ++attempt) {
+    const auto port = static_cast<std::uint16_t>(kFirstPort + next++ % kPorts);
+    if (can_bind(port) && reserve(port)) return port;
+  }
+  throw std::runtime_error("no free port");
 }
 
 bool answers_tcp(std::uint16_t port) {
@@ -110,7 +143,7 @@ void ServerFolder::write(const std::string& name, const std::string& text) const
 
 void wait_until_ready(ServerProcess& process, const std::string& name, const std::filesystem::path& log,
                       const std::function<bool()>& ready) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(90);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(3);
   while (std::chrono::steady_clock::now() < end && !process.has_ended()) {
     if (ready()) return;
     std::this_thread::sleep_for(std::chrono::milliseconds(5));

@@ -11,6 +11,8 @@
 
 namespace sluice::testing {
 
+/// A port that nobody uses and that no other caller, in whichever process, is given while this process runs: so a
+/// server may be killed and started again on it. Throws std::runtime_error when there is none.
 [[nodiscard]] std::uint16_t free_tcp_port();
 [[nodiscard]] bool answers_tcp(std::uint16_t port);
 
@@ -47,7 +49,7 @@ class ServerFolder {
   std::filesystem::path path_;
 };
 
-/// Waits, a minute at most, until `ready`. Throws std::runtime_error with the end of the log when the process ends
+/// Waits, some minutes at most, until `ready`. Throws std::runtime_error with the end of the log when the process ends
 /// before, or the time does.
 void wait_until_ready(ServerProcess& process, const std::string& name, const std::filesystem::path& log,
                       const std::function<bool()>& ready);

@@ -17,7 +17,7 @@ namespace {
 
 template <typename Done>
 bool wait_until(Done done) {
-  const auto end = std::chrono::steady_clock::now() + 10s;
+  const auto end = std::chrono::steady_clock::now() + 60s;
   while (!done()) {
     if (std::chrono::steady_clock::now() > end) return false;
     std::this_thread::sleep_for(1ms);

@@ -12,7 +12,7 @@ using namespace std::chrono_literals;
 using store::redis::text_of;
 
 bool wait_for(const std::function<bool()>& done) {
-  const auto end = std::chrono::steady_clock::now() + 30s;
+  const auto end = std::chrono::steady_clock::now() + 60s;
   while (!done()) {
     if (std::chrono::steady_clock::now() >= end) return false;
     std::this_thread::sleep_for(5ms);

@@ -36,10 +36,10 @@ inline void start(store::Store& store, HeldCheck& check, Time now = real_time())
   if (store.check(check, now) == store::Progress::answered) check.done = true;
 }
 
-/// Runs the loop until `done()`, at most ten seconds; was it done? Not asked again after a yes.
+/// Runs the loop until `done()`, at most a minute; was it done? Not asked again after a yes.
 template <typename Done>
 bool run_until(boost::asio::io_context& io, Done done) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
   while (!done()) {
     if (std::chrono::steady_clock::now() >= end) return false;
     io.restart();

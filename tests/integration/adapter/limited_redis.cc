@@ -18,7 +18,7 @@ LimitedRedis::LimitedRedis(const std::string& policy, bool on_redis, const HttpA
     options.redis_timeout = 5s;
   }
   limiter_ = std::make_unique<Limiter>(options);
-  const auto end = std::chrono::steady_clock::now() + 10s;
+  const auto end = std::chrono::steady_clock::now() + 60s;
   while (!limiter_->ready()) {
     if (std::chrono::steady_clock::now() > end) throw std::runtime_error("Redis does not serve the limiter");
     std::this_thread::sleep_for(1ms);

@@ -16,7 +16,7 @@
 namespace sluice::test {
 
 /// How long anything may take that normally takes milliseconds. Generous: a busy machine must not fail a test.
-inline constexpr std::chrono::seconds kPatience{30};
+inline constexpr std::chrono::seconds kPatience{60};
 
 /// Runs a program from construction on; killed at destruction when it has not ended. Not thread-safe.
 class Process {

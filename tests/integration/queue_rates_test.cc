@@ -121,30 +121,27 @@ TEST_P(QueueRatesTest, OneInTwoSecondsOverHttp) {
   test::Daemon daemon(folder.path() / "p.yaml", {"--config", file});
   ASSERT_TRUE(daemon.ready()) << daemon.process().output();
   test::HttpClient client(daemon.http());
-  const auto ready_by = Steady::now() + 90s;
-  while (client.get("/v1/queues").body.find("\"ready\":true") == std::string::npos) {
-    ASSERT_LT(Steady::now(), ready_by) << daemon.process().output();
-    std::this_thread::sleep_for(50ms);
-  }
+  ASSERT_TRUE(in_time([&] { return client.get("/v1/queues").body.find("\"ready\":true") != std::string::npos; }))
+      << daemon.process().output();
   const std::size_t count = is_long() ? 30 : 3;
   std::size_t waiting = 0;
+  Steady::time_point emptied;  // or a little later
   while (waiting < count) {
+    const auto asked = Steady::now();
     const auto answer =
         client.post("/v1/admit", R"({"domain":"shop","descriptors":[{"to":"orders"}],"key":"k","body":"x"})");
     ASSERT_LT(answer.status, 300) << answer.body;
     if (answer.status == 202) ++waiting;
+    if (answer.status == 200) emptied = asked;
   }
   Process drainer({test::sluice_binary(), "drain", "--config", file, "--queue", "orders", "--deliver", upstream.url()});
-  const auto end = Steady::now() + 120s;
-  while (upstream.times().size() < count && Steady::now() < end) std::this_thread::sleep_for(20ms);
+  EXPECT_TRUE(in_time([&] { return upstream.times().size() >= count; }));
   drainer.signal(SIGTERM);
   EXPECT_EQ(drainer.wait(), 0) << drainer.output();
   const auto times = upstream.times();
   ASSERT_EQ(times.size(), count);
-  for (std::size_t i = 1; i < times.size(); ++i) {
-    // What is sent late by some milliseconds may be followed by one that is not.
-    EXPECT_GE(std::chrono::duration<double>(times[i] - times[i - 1]).count(), 1.9);
-  }
+  // One late, and the next one not, may follow each other closely; but each has its token first.
+  for (std::size_t i = 0; i < times.size(); ++i) EXPECT_GE(times[i] - emptied, (i + 1) * 2s - 1ms) << i;
   std::cout << static_cast<double>(count - 1) / std::chrono::duration<double>(times.back() - times.front()).count()
             << " a second\n";
 }
@@ -163,7 +160,7 @@ TEST_P(QueueRatesTest, ALongHoldKeepsTheGroupTogether) {
                    "1", "--timeout", "5m", "--exec",
                    "[ -e " + (folder.path() / "held").string() + " ] || { touch " + (folder.path() / "held").string() +
                        "; sleep " + hold + "; echo held; }"});
-  EXPECT_TRUE(drainer.has_printed("held", 150s)) << drainer.output();
+  EXPECT_TRUE(drainer.has_printed("held", kBrokerPatience)) << drainer.output();
   std::this_thread::sleep_for(1s);
   const std::string before_stop = drainer.output();
   EXPECT_EQ(before_stop.find("Kafka takes partitions back"), std::string::npos) << before_stop;
@@ -185,21 +182,23 @@ TEST_P(QueueRatesTest, SeveralDrainersShareOneRate) {
     admit(static_cast<int>(count), 64);
     std::vector<std::unique_ptr<DrainRunner>> runners;
     std::vector<std::thread> threads;
+    const auto begin = Steady::now();
     for (int i = 0; i < drainers; ++i) {
       runners.push_back(std::make_unique<DrainRunner>(setup(*desk_->broker("orders"), desk_->tickets())));
       threads.emplace_back([runner = runners.back().get()] { runner->run(); });
     }
-    EXPECT_TRUE(wait_received(count));
+    const bool is_all = wait_received(count);
     for (const auto& runner : runners) runner->stop();
     for (std::thread& thread : threads) thread.join();
+    ASSERT_TRUE(is_all) << received_.size();
     check_received(received_);
     std::ranges::sort(received_, {}, &Received::at);
+    expect_never_early(begin, 500);
     const std::size_t from = count / 8;
     const std::size_t to = count - count / 8;
     const double seconds = static_cast<double>(received_[to].at - received_[from].at) / 1e9;
     const double rate = static_cast<double>(to - from) / seconds;
     std::cout << runners.size() << " drainers: " << rate << " a second over " << seconds << " s\n";
-    EXPECT_LE(rate, 1.02 * 500);
     if (is_long()) {
       EXPECT_NEAR(rate, 500, 5);
     }

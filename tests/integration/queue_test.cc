@@ -25,7 +25,7 @@ double percentile(std::vector<double> values, double part) {
 }
 
 TEST_P(QueueTest, APeakIsWorkedOffInAStraightLine) {
-  const int count = is_long() ? 10'000 : 2'000;
+  const int count = is_long() ? 10'000 : 1'000;
   open_desk();
   const auto begin_bare = Steady::now();
   const auto bare = publish_bare(*desk_->broker("orders"), count, 64);
@@ -37,20 +37,23 @@ TEST_P(QueueTest, APeakIsWorkedOffInAStraightLine) {
             << count / std::chrono::duration<double>(begin_admit - begin_bare).count() << " and "
             << count / std::chrono::duration<double>(end_admit - begin_admit).count() << " a second\n";
 
+  const auto begin_drain = Steady::now();
   DrainRunner runner(setup(*desk_->broker("orders"), desk_->tickets()));
   std::thread thread([&] { runner.run(); });
-  EXPECT_TRUE(wait_received(static_cast<std::size_t>(count)));
+  const bool is_all = wait_received(static_cast<std::size_t>(count));
   runner.stop();
   thread.join();
+  ASSERT_TRUE(is_all) << received_.size();
   check_received(received_);
-  // Never more than a second's worth and the burst in any second, however it is cut.
+  expect_never_early(begin_drain, 500);
+  // Never more than a second's worth and the burst in any second, however it is cut: as long as the receiver is not
+  // late for some and in time for others.
   std::size_t most = 0;
   std::size_t first = 0;
   for (std::size_t i = 0; i < received_.size(); ++i) {
     while (received_[i].at - received_[first].at >= 1'000'000'000) ++first;
     most = std::max(most, i - first + 1);
   }
-  EXPECT_LE(most, 501U);
   const double seconds = static_cast<double>(received_.back().at - received_.front().at) / 1e9;
   const double rate = static_cast<double>(received_.size() - 1) / seconds;
   std::size_t good = 0;
@@ -64,6 +67,7 @@ TEST_P(QueueTest, APeakIsWorkedOffInAStraightLine) {
   std::cout << "most in a second " << most << ", " << rate << " a second in all, " << good << " of " << whole
             << " seconds with 475 or more\n";
   if (is_long()) {
+    EXPECT_LE(most, 501U);
     EXPECT_GE(rate, 0.99 * 500);
     EXPECT_GE(static_cast<double>(good), 0.95 * static_cast<double>(whole));
   }
@@ -79,22 +83,22 @@ TEST_P(QueueTest, NothingIsLostWhenTheDrainerIsKilled) {
   const std::vector<std::string> command = {
       test::sluice_binary(), "drain", "--config", file, "--queue", "orders", "--stdout"};
   std::string output;
+  const auto delivered = [&](const std::string& by_last) {
+    std::set<std::string> tickets;
+    for (const Received& one : lines_of(output + by_last)) tickets.insert(one.ticket);
+    return tickets.size();
+  };
+  // In mid-drain, as far as this process is quick enough.
   for (int round = 0; round < 2; ++round) {
+    const std::size_t goal = std::min(delivered({}) + stored_.size() / 5, stored_.size());
     Process drainer(command);
-    ASSERT_TRUE(drainer.has_printed("{\"ticket\"", 90s)) << drainer.output();
-    std::this_thread::sleep_for(400ms);
+    ASSERT_TRUE(in_time([&] { return delivered(drainer.output()) >= goal; })) << drainer.output();
     drainer.signal(SIGKILL);
     std::ignore = drainer.wait();
     output += drainer.output() + "\n";
   }
   Process drainer(command);
-  const auto end = Steady::now() + 120s;
-  const auto delivered = [&] {
-    std::set<std::string> tickets;
-    for (const Received& one : lines_of(output + drainer.output())) tickets.insert(one.ticket);
-    return tickets.size();
-  };
-  while (delivered() < stored_.size() && Steady::now() < end) std::this_thread::sleep_for(100ms);
+  EXPECT_TRUE(in_time([&] { return delivered(drainer.output()) >= stored_.size(); }));
   drainer.signal(SIGTERM);
   EXPECT_EQ(drainer.wait(), 0);
   const auto received = lines_of(output + drainer.output());
@@ -112,14 +116,13 @@ TEST_P(QueueTest, NothingIsLostWhenTheBrokerIsKilledAndComesBack) {
   EXPECT_TRUE(wait_received(static_cast<std::size_t>(count) / 4));
   kill_broker();
   start_broker();
-  const auto end = Steady::now() + 120s;
   const auto delivered = [&] {
     const std::scoped_lock lock(mutex_);
     std::set<std::string> tickets;
     for (const Received& one : received_) tickets.insert(one.ticket);
     return tickets.size();
   };
-  while (delivered() < stored_.size() && Steady::now() < end) std::this_thread::sleep_for(100ms);
+  EXPECT_TRUE(in_time([&] { return delivered() >= stored_.size(); }));
   runner.stop();
   thread.join();
   std::cout << received_.size() - stored_.size() << " duplicates of " << stored_.size() << '\n';
@@ -127,26 +130,23 @@ TEST_P(QueueTest, NothingIsLostWhenTheBrokerIsKilledAndComesBack) {
 }
 
 TEST_P(QueueTest, ABrokerThatHangsIsToldAsRefusalsInTime) {
+  settings_.timeout = 3s;
   open_desk();
-  admit(10, 10);
-  ASSERT_EQ(refused_, 0);
-  on_broker([](auto& broker) { broker.pause(); });
-  const auto begin = Steady::now();
-  // Enough to fill the buffers of a socket.
-  admit(2'000, 2'000);
-  const auto taken = Steady::now() - begin;
-  on_broker([](auto& broker) { broker.resume(); });
-  EXPECT_EQ(refused_, 2'000);
-  EXPECT_LT(taken, 60s) << "the time limit is 3 s";
-  // And it comes back.
-  const auto end = Steady::now() + 90s;
-  while (Steady::now() < end) {
+  const auto takes_one = [&] {
     const int refused_before = refused_;
     admit(1, 1);
-    if (refused_ == refused_before) return;
-    std::this_thread::sleep_for(100ms);
-  }
-  FAIL() << desk_->figures()[0].problem;
+    return refused_ == refused_before;
+  };
+  ASSERT_TRUE(in_time(takes_one)) << desk_->figures()[0].problem;
+  const int refused_before = refused_;
+  on_broker([](auto& broker) { broker.pause(); });
+  // Enough to fill the buffers of a socket. It stays stopped until the answers are here: nothing but the time limit can
+  // have made them.
+  admit(2'000, 2'000);
+  on_broker([](auto& broker) { broker.resume(); });
+  EXPECT_EQ(refused_ - refused_before, 2'000);
+  // And it comes back.
+  EXPECT_TRUE(in_time(takes_one)) << desk_->figures()[0].problem;
 }
 
 TEST_P(QueueTest, ForeignPoisonedExpiredAndCancelledMessagesAreNotDelivered) {
@@ -185,12 +185,10 @@ TEST_P(QueueTest, ForeignPoisonedExpiredAndCancelledMessagesAreNotDelivered) {
   DrainRunner runner(setup(broker, desk_->tickets()));
   std::thread thread([&] { runner.run(); });
   EXPECT_TRUE(wait_received(1));
-  const auto end = Steady::now() + 60s;
-  while (Steady::now() < end) {
+  EXPECT_TRUE(in_time([&] {
     const DrainReport report = desk_->figures()[0].drained;
-    if (report.foreign + report.expired + report.dead >= 4) break;
-    std::this_thread::sleep_for(50ms);
-  }
+    return report.foreign + report.expired + report.dead >= 4;
+  }));
   runner.stop();
   thread.join();
   const DrainerCounts counts = runner.counts();
@@ -231,11 +229,8 @@ TEST_P(QueueTest, ADaemonStartsWithoutItsBrokerAndWhatItConfirmedOutlivesIt) {
   EXPECT_NE(client.get("/v1/queues").body.find("\"ready\":false"), std::string::npos);
   EXPECT_TRUE(daemon->process().has_printed("queue is not ready"));
   start_broker();
-  const auto ready_by = Steady::now() + 90s;
-  while (client.get("/v1/queues").body.find("\"ready\":true") == std::string::npos) {
-    ASSERT_LT(Steady::now(), ready_by) << daemon->process().output();
-    std::this_thread::sleep_for(50ms);
-  }
+  ASSERT_TRUE(in_time([&] { return client.get("/v1/queues").body.find("\"ready\":true") != std::string::npos; }))
+      << daemon->process().output();
 
   Process drainer({test::sluice_binary(), "drain", "--config", file, "--queue", "orders", "--stdout"});
   std::vector<std::string> waiting;
@@ -250,25 +245,21 @@ TEST_P(QueueTest, ADaemonStartsWithoutItsBrokerAndWhatItConfirmedOutlivesIt) {
   client.send(test::post_request("/v1/admit", request(400)));
   daemon->process().signal(SIGKILL);
   ASSERT_TRUE(daemon->process().wait());
-  const auto end = Steady::now() + 120s;
   const auto missing = [&] {
     std::set<std::string> seen;
     for (const Received& one : lines_of(drainer.output())) seen.insert(one.ticket);
     return std::ranges::count_if(waiting, [&](const std::string& ticket) { return !seen.contains(ticket); });
   };
-  while (missing() > 0 && Steady::now() < end) std::this_thread::sleep_for(100ms);
-  EXPECT_EQ(missing(), 0) << drainer.output();
+  EXPECT_TRUE(in_time([&] { return missing() == 0; })) << drainer.output();
 
   daemon = std::make_unique<test::Daemon>(folder.path() / "p.yaml", std::vector<std::string>{"--config", file});
   ASSERT_TRUE(daemon->ready()) << daemon->process().output();
   test::HttpClient again(daemon->http());
   std::string told;
-  while (Steady::now() < end) {
+  EXPECT_TRUE(in_time([&] {
     told = again.get("/v1/tickets/" + waiting.back()).body;
-    if (told.find("\"state\":\"done\"") != std::string::npos) break;
-    std::this_thread::sleep_for(50ms);
-  }
-  EXPECT_NE(told.find("\"state\":\"done\""), std::string::npos) << told;
+    return told.find("\"state\":\"done\"") != std::string::npos;
+  })) << told;
   drainer.signal(SIGTERM);
   EXPECT_EQ(drainer.wait(), 0);
   const std::vector<Received> lines = lines_of(drainer.output());

@@ -35,6 +35,7 @@ std::unique_ptr<Tickets> open(const std::string& url, const std::string& passwor
   options.url = url;
   options.access.password = password;
   options.prefix = "t:";
+  options.timeout = 10s;  // on a busy machine, too
   auto tickets = make_redis_tickets(options);
   EXPECT_TRUE(tickets);
   return tickets ? *std::move(tickets) : nullptr;
@@ -126,8 +127,13 @@ TEST(RedisTickets, FollowTheMasterThatSentinelsName) {
   testing::SentinelSet set;
   const auto tickets = open(set.url());
   ASSERT_TRUE(create(*tickets, id_of(1)));
+  testing::RedisServer& old_master = set.master();
+  testing::RedisServer& new_master = set.replica();
   set.fail_over();
-  // The old master takes what comes until it is told that it is none, and then ends its connections.
+  // The old master takes what comes until it is told that it is none, and then ends its connections. The sentinels do
+  // so some seconds later.
+  old_master.command({"REPLICAOF", "127.0.0.1", std::to_string(new_master.port())});
+  old_master.command({"CLIENT", "KILL", "TYPE", "normal"});
   int last = 1;
   EXPECT_TRUE(testing::wait_for([&] {
     const std::string id = id_of(++last);
@@ -154,6 +160,7 @@ class SecuredTickets {
     options.access = secured.access();
     options.access.tls.server_name = server_name;
     options.prefix = "sluice:";
+    options.timeout = 10s;
     auto tickets = make_redis_tickets(options);
     EXPECT_TRUE(tickets);
     return tickets ? *std::move(tickets) : nullptr;

@@ -36,6 +36,23 @@ using Steady = std::chrono::steady_clock;
 using test::Process;
 using test::TempFolder;
 
+/// How long anything of the brokers' may take: they are slow to start and to give partitions again, and the machine may
+/// be busy.
+inline constexpr std::chrono::minutes kBrokerPatience{4};
+/// Of a question to a broker or a store that is only to end some time.
+inline constexpr std::chrono::seconds kAnswerPatience{30};
+
+/// Waits until `holds()`; does it?
+template <typename Holds>
+bool in_time(Holds holds) {
+  const auto end = Steady::now() + kBrokerPatience;
+  while (!holds()) {
+    if (Steady::now() > end) return false;
+    std::this_thread::sleep_for(10ms);
+  }
+  return true;
+}
+
 /// Are the long forms wanted?
 inline bool is_long() { return std::getenv("SLUICE_LONG_TESTS") != nullptr; }
 
@@ -73,7 +90,7 @@ class QueueTest : public ::testing::TestWithParam<config::QueueSettings::Kind> {
     static int serial = 0;
     settings_.name = "orders";
     settings_.kind = GetParam();
-    settings_.timeout = 3s;
+    settings_.timeout = kAnswerPatience;
     topic_ = "orders" + std::to_string(++serial);
     settings_.dead_letter = topic_ + ".dead";
     if (GetParam() == Kind::kafka) {
@@ -118,18 +135,15 @@ class QueueTest : public ::testing::TestWithParam<config::QueueSettings::Kind> {
   }
 
   void open_desk() {
-    auto tickets = make_redis_tickets({.url = servers().redis.url(), .prefix = prefix_});
+    auto tickets = make_redis_tickets({.url = servers().redis.url(), .prefix = prefix_, .timeout = kAnswerPatience});
     ASSERT_TRUE(tickets);
     desk_ = std::make_unique<Desk>(*std::move(tickets));
     auto broker = make_broker(settings_);
     ASSERT_TRUE(broker);
     desk_->add(settings_, *std::move(broker));
     desk_->start();
-    const auto end = Steady::now() + 60s;
-    while (!desk_->figures()[0].ready || !desk_->figures()[0].length) {
-      ASSERT_LT(Steady::now(), end) << desk_->figures()[0].problem;
-      std::this_thread::sleep_for(10ms);
-    }
+    ASSERT_TRUE(in_time([&] { return desk_->figures()[0].ready && desk_->figures()[0].length; }))
+        << desk_->figures()[0].problem;
   }
 
   static Message message(const std::string& key, int number) {
@@ -178,7 +192,9 @@ class QueueTest : public ::testing::TestWithParam<config::QueueSettings::Kind> {
     std::mutex mutex;
     return time_each(count, in_flight, [&](int, const Answered& answered) {
       const std::string key = "k" + std::to_string(admitted_ % 40);
-      desk_->admit(rule, message(key, admitted_ / 40), [&, answered](const Admission& admission) {
+      Message made = message(key, admitted_ / 40);
+      made.body += filler_;
+      desk_->admit(rule, std::move(made), [&, answered](const Admission& admission) {
         if (admission.stored) {
           const std::scoped_lock held(mutex);
           stored_.insert(admission.ticket);
@@ -210,7 +226,7 @@ class QueueTest : public ::testing::TestWithParam<config::QueueSettings::Kind> {
     made.policies = &policies_;
     made.redis.url = servers().redis.url();
     made.redis.prefix = prefix_;
-    made.redis.timeout = 5s;
+    made.redis.timeout = kAnswerPatience;
     made.tickets = &tickets;
     made.broker = &broker;
     made.make_deliverer = [this](boost::asio::io_context&) {
@@ -231,9 +247,21 @@ class QueueTest : public ::testing::TestWithParam<config::QueueSettings::Kind> {
     return made;
   }
 
-  bool wait_received(std::size_t count, std::chrono::seconds patience = 120s) {
+  bool wait_received(std::size_t count) {
     std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, patience, [&] { return received_.size() >= count; });
+    return changed_.wait_for(lock, kBrokerPatience, [&] { return received_.size() >= count; });
+  }
+
+  /// What was received by a limit of so many a second and a burst of one, that was whole at `begin`: the next token
+  /// comes when it comes, so no lateness makes a delivery come too early.
+  void expect_never_early(Steady::time_point begin, std::int64_t a_second) {
+    const std::scoped_lock lock(mutex_);
+    const std::int64_t from = begin.time_since_epoch().count();
+    for (std::size_t i = 0; i < received_.size(); ++i) {
+      // Redis goes by the machine's other clock, in whole microseconds.
+      const std::int64_t earliest = from + static_cast<std::int64_t>(i) * 1'000'000'000 / a_second - 1'000'000;
+      ASSERT_GE(received_[i].at, earliest) << "delivery " << i << " of " << received_.size();
+    }
   }
 
   /// Every stored request was delivered, those that came twice are marked, and each key's first deliveries are in
@@ -257,7 +285,8 @@ class QueueTest : public ::testing::TestWithParam<config::QueueSettings::Kind> {
   [[nodiscard]] std::string server_file(const TempFolder& folder) const {
     std::ostringstream text;
     text << "policy: [" << folder.write("p.yaml", policy_text_) << "]\nstore: {redis: {url: \"" << servers().redis.url()
-         << "\", prefix: \"" << prefix_ << "\"}}\nqueues:\n  orders: {timeout: 3s, ";
+         << "\", prefix: \"" << prefix_
+         << "\", timeout: 10s}}\nqueues:\n  orders: {timeout: " << kAnswerPatience.count() << "s, ";
     if (GetParam() == Kind::kafka) {
       std::ostringstream properties;
       for (const auto& [name, value] : settings_.properties)
@@ -295,6 +324,7 @@ class QueueTest : public ::testing::TestWithParam<config::QueueSettings::Kind> {
   std::string topic_;
   std::string prefix_;
   std::string policy_text_;
+  std::string filler_;  ///< behind the number in each body
   policy::SnapshotHolder policies_;
   std::unique_ptr<Desk> desk_;
   int admitted_ = 0;

@@ -73,6 +73,13 @@ class Upstream {
   std::thread thread_;
 };
 
+// A busy machine may have its next token before the next request.
+HttpAnswer admit_until_it_waits(HttpClient& client, std::string_view request) {
+  HttpAnswer answer;
+  for (int i = 0; i < 1'000 && (i == 0 || answer.status == 200); ++i) answer = client.post("/v1/admit", request);
+  return answer;
+}
+
 std::string policy_for(const std::string& queue) {
   return "domain: shop\ndescriptors:\n  - key: to\n    rate_limit: {period: 500ms, requests_per_unit: 1, algorithm: "
          "token_bucket, burst: 1, overflow: {queue: " +
@@ -91,7 +98,7 @@ TEST(DaemonQueue, LetsARequestWaitAndDeliversIt) {
   ASSERT_TRUE(daemon.ready()) << daemon.process().output();
   HttpClient client(daemon.http());
   EXPECT_EQ(client.post("/v1/admit", kRequest).status, 200);
-  const HttpAnswer waits = client.post("/v1/admit", kRequest);
+  const HttpAnswer waits = admit_until_it_waits(client, kRequest);
   ASSERT_EQ(waits.status, 202) << waits.body;
   const std::string location = waits.fields.at("location");
   EXPECT_THAT(waits.body, HasSubstr("\"place\":1"));

@@ -40,6 +40,7 @@ class ExpiryOfABucket : public ::testing::Test {
 
   // As the server has the time, and so that one charge goes the short way and the other the general one.
   void take(std::uint64_t cost, std::int64_t at = kNewYear, bool in_general = false) {
+    began_ = std::chrono::steady_clock::now();
     const Script script =
         make_check_script("local now, shortest_expiry, trusted_lead = " + std::to_string(at) + ", 1, 0\n", style_);
     auto store = RedisStore::create(io_, {.url = server_->url(), .timeout = 5s, .script = &script}, metrics_);
@@ -53,6 +54,12 @@ class ExpiryOfABucket : public ::testing::Test {
     EXPECT_TRUE(check.admitted);
   }
   [[nodiscard]] long long ttl() const { return server_->integer({"PTTL", std::string(kKey)}); }
+  // As the last take() set it, or a little more: what has gone by since then, on a busy machine, is added.
+  [[nodiscard]] long long set_ttl() const {
+    const long long left = ttl();
+    if (left < 0) return left;
+    return left + std::chrono::ceil<std::chrono::milliseconds>(std::chrono::steady_clock::now() - began_).count();
+  }
   void persist() { EXPECT_EQ(server_->integer({"PERSIST", std::string(kKey)}), 1); }
   void set_kept(std::int64_t microseconds) {
     std::string bytes;
@@ -63,6 +70,7 @@ class ExpiryOfABucket : public ::testing::Test {
   static inline std::unique_ptr<RedisServer> server_;
   boost::asio::io_context io_;
   metrics::Shard metrics_;
+  std::chrono::steady_clock::time_point began_;
   CountedLimit limit_{.numbers = {.algorithm = Algorithm::token_bucket, .rate = 10, .period = 1s, .burst = 1'000},
                       .identity = "shop/user;tb"};
   ScriptStyle style_ = ScriptStyle::fast;
@@ -78,7 +86,7 @@ TEST_F(ExpiryOfABucket, IsSetWhereAForeignTimeSaysThatTheKeyIsKept) {
         persist();
         set_kept(kNewYear + ahead);
         take(1, kNewYear, in_general);
-        EXPECT_GT(ttl(), 20'000) << ahead;
+        EXPECT_GT(set_ttl(), 20'000) << ahead;
         EXPECT_LE(ttl(), 21'000) << ahead;
       }
     }
@@ -93,11 +101,11 @@ TEST_F(ExpiryOfABucket, IsSetAgainWhereItWasTakenAway) {
     for (int i = 0; i < 7; ++i) take(1, kNewYear, in_general);
     EXPECT_EQ(ttl(), -1);
     take(1, kNewYear, in_general);  // 0.8 s' worth
-    EXPECT_GT(ttl(), 20'800);
+    EXPECT_GT(set_ttl(), 20'800);
 
     persist();
     take(1, kNewYear + 20'800'000 + 800'000, in_general);  // 0.8 s after it was full
-    EXPECT_GT(ttl(), 0);
+    EXPECT_GT(set_ttl(), 0);
   }
 }
 
@@ -105,7 +113,7 @@ TEST_F(ExpiryOfABucket, IsSetAgainWhereItWasMadeShorter) {
   take(200);
   EXPECT_EQ(server_->integer({"PEXPIRE", std::string(kKey), "5000"}), 1);
   take(8);
-  EXPECT_GT(ttl(), 20'800);
+  EXPECT_GT(set_ttl(), 20'800);
 }
 
 // A leaky bucket is the same.
@@ -115,7 +123,7 @@ TEST_F(ExpiryOfABucket, OfALeakyBucket) {
   persist();
   set_kept(kNewYear + 3'600'000'000);
   take(1);
-  EXPECT_GT(ttl(), 20'000);
+  EXPECT_GT(set_ttl(), 20'000);
   EXPECT_LE(ttl(), 21'000);
 }
 
@@ -129,7 +137,7 @@ TEST_F(ExpiryOfABucket, ComesNearerWhenAStoredTimeIsCut) {
       take(cost);
       // Believed as far as 20 s ahead, and full after 20 s more.
       const long long full = 40'000 + static_cast<long long>(cost) * 100;
-      EXPECT_GT(ttl(), full) << lead;
+      EXPECT_GT(set_ttl(), full) << lead;
       EXPECT_LE(ttl(), full + 1'000) << lead;
     }
   }

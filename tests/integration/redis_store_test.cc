@@ -347,11 +347,13 @@ TEST_F(RedisStoreTest, EveryKeyExpiresWhenItEqualsAFreshOne) {
   };
   for (const Case& one : cases) {
     HeldCheck check({{.limit = &one.limit, .key = "k", .cost = one.cost}});
+    const auto begin = std::chrono::steady_clock::now();
     ask(io_, *store, check);
     EXPECT_TRUE(check.admitted);
     const long long ttl = server_->integer({"PTTL", "sluice:{k}" + one.limit.identity});
-    // -2: gone already, as it should be for the shortest.
-    EXPECT_TRUE(ttl >= one.least || (one.least == 0 && ttl == -2)) << one.limit.identity << ' ' << ttl;
+    // At least so much of it may be gone on a busy machine. -2: all, as it should be for the shortest.
+    const auto passed = std::chrono::ceil<std::chrono::milliseconds>(std::chrono::steady_clock::now() - begin).count();
+    EXPECT_TRUE(ttl + passed >= one.least || (one.least == 0 && ttl == -2)) << one.limit.identity << ' ' << ttl;
     EXPECT_LE(ttl, one.most) << one.limit.identity;
   }
 }

@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
@@ -19,6 +20,7 @@
 #include "tests/fault/load.h"
 #include "tests/fault/tcp_proxy.h"
 #include "tests/integration/redis_server.h"
+#include "tests/integration/redis_sets.h"
 #include "tests/integration/support/sanitizers.h"
 
 namespace sluice::testing {
@@ -82,27 +84,40 @@ class RedisFault : public ::testing::Test {
       EXPECT_GE(count.shared, kBucket.burst);
       EXPECT_GT(count.denied, 0U);
     }
-    EXPECT_LT(load_->longest_wait(), 20 * kTimeout);
+    // Of a machine with other work it says nothing.
+    if (is_long()) {
+      EXPECT_LT(load_->longest_wait(), 20 * kTimeout);
+    }
   }
   static void expect_within(const sluice::load::CheckReport& report) {
     EXPECT_EQ(report.keys_over, 0U) << report.worst.name << ": " << report.worst.admitted << " admitted, bound "
                                     << report.worst.bound << ", excess " << report.excess;
   }
   // The shared limit rules, and all of it may be had: from one moment to the next, with the bucket used up at both,
-  // each key gives what has come back in between.
+  // each key gives what has come back in between. Once: callers may be kept from asking for all of it by a busy
+  // machine.
   void expect_exact_again() {
     ASSERT_TRUE(load_->hear(2'000));
+    const auto end = std::chrono::steady_clock::now() + 60s;
+    while (!gives_what_comes_back()) ASSERT_LT(std::chrono::steady_clock::now(), end);
+  }
+  [[nodiscard]] bool gives_what_comes_back() const {
     const auto begin = std::chrono::steady_clock::now();
-    std::vector<std::uint64_t> before;
-    for (const Load::Count& count : load_->counts()) before.push_back(count.shared);
+    std::vector<std::uint64_t> admitted;
+    for (const Load::Count& count : load_->counts()) admitted.push_back(count.shared);
     std::this_thread::sleep_for(500ms);
+    for (std::size_t key = 0; key < admitted.size(); ++key) admitted[key] = load_->counts()[key].shared - admitted[key];
     const std::chrono::duration<double> length = std::chrono::steady_clock::now() - begin;
     const double back = length.count() * static_cast<double>(kBucket.rate);
-    for (std::size_t key = 0; key < before.size(); ++key) {
-      const auto admitted = static_cast<double>(load_->counts()[key].shared - before[key]);
-      EXPECT_GE(admitted, 0.7 * back);
-      EXPECT_LE(admitted, back + static_cast<double>(kBucket.burst));
+    for (const std::uint64_t of_key : admitted) {
+      EXPECT_LE(static_cast<double>(of_key), back + static_cast<double>(kBucket.burst));
     }
+    return std::ranges::all_of(admitted,
+                               [&](std::uint64_t of_key) { return static_cast<double>(of_key) >= 0.7 * back; });
+  }
+  // The store's connections, one a thread, and the test's own: the server may see late that others have ended.
+  void expect_few_connections() {
+    EXPECT_TRUE(wait_for([this] { return info("clients", "connected_clients") <= 3; }));
   }
   void expect_that_all_keys_expire() {
     const auto keys = server_->command({"KEYS", "*"});
@@ -183,19 +198,20 @@ TEST_F(RedisFault, KilledAndStartedWithItsLog) {
 }
 
 TEST_F(RedisFault, KilledWithLocalRescue) {
+  const auto begin = std::chrono::steady_clock::now();
   open(server_->url(), OnStoreFailure::local);
   ASSERT_TRUE(load_->hear(500));
-  const auto down = std::chrono::steady_clock::now();
   server_->kill();
   ASSERT_TRUE(load_->miss(500));
   server_->start();
   ASSERT_TRUE(load_->hear(500));
-  const auto outage = std::chrono::steady_clock::now() - down;
   expect_exact_again();
   expect_bound(1);
+  // A busy machine may be slower than the time-out when there is no outage, too.
+  const auto length = std::chrono::steady_clock::now() - begin;
   for (const Load::Count& count : load_->counts()) {
     EXPECT_GE(count.local, kBucket.burst);
-    EXPECT_LE(count.local, sluice::load::local_bound(kBucket, outage));
+    EXPECT_LE(count.local, sluice::load::local_bound(kBucket, length));
   }
 }
 
@@ -289,8 +305,7 @@ TEST_F(RedisFault, ConnectionsAreKilled) {
     server_->command({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});
     ASSERT_TRUE(load_->hear(100));
   }
-  // One a thread, and the test's own.
-  EXPECT_LE(info("clients", "connected_clients"), 3);
+  expect_few_connections();
   expect_bound();
 }
 
@@ -322,11 +337,15 @@ TEST_F(RedisFault, TheWayThereIsSilent) {
   TcpProxy proxy(server_->port());
   open(proxy.url());
   ASSERT_TRUE(load_->hear(200));
+  const int before = proxy.accepted();
+  const auto begin = std::chrono::steady_clock::now();
   proxy.hold(true);
   ASSERT_TRUE(load_->miss(500));
   std::this_thread::sleep_for(1'500ms);
+  const int made = proxy.accepted() - before;
+  const std::chrono::duration<double> length = std::chrono::steady_clock::now() - begin;
   // One that is silent for a second is made anew, by one thread at a time: no storm.
-  EXPECT_LE(proxy.accepted(), 8);
+  EXPECT_LE(made, 2 + 2 * length.count());
   proxy.hold(false);
   ASSERT_TRUE(load_->hear(200));
   expect_bound();
@@ -339,10 +358,14 @@ TEST_F(RedisFault, NoStormWhileConnectionsAreRefused) {
   proxy.refuse(true);
   server_->command({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});
   ASSERT_TRUE(load_->miss(100));
+  const auto begin = std::chrono::steady_clock::now();
   const int before = proxy.accepted();
   std::this_thread::sleep_for(500ms);
-  // One attempt an interval of 50 ms ± 20 % for all threads; a late timer may make up for one.
-  EXPECT_LE(proxy.accepted() - before, 14);
+  const int made = proxy.accepted() - before;
+  const std::chrono::duration<double, std::milli> length = std::chrono::steady_clock::now() - begin;
+  // One attempt an interval of 50 ms ± 20 % for all threads; a late timer may make up for one, and a proxy that was
+  // late for some more.
+  EXPECT_LE(made, 2 + length.count() / 20);
   proxy.refuse(false);
   ASSERT_TRUE(load_->hear(200));
   expect_bound();
@@ -473,7 +496,7 @@ TEST_F(RedisFault, EvictionsAreNoticed) {
   server_->command({"CONFIG", "SET", "maxmemory", "0"});
   const auto evicted = static_cast<std::uint64_t>(info("stats", "evicted_keys"));
   ASSERT_GT(evicted, 0U);
-  const auto end = std::chrono::steady_clock::now() + 10s;
+  const auto end = std::chrono::steady_clock::now() + 60s;
   while (load_->metric(metrics::Counter::store_evicted_keys) < evicted && std::chrono::steady_clock::now() < end) {
     std::this_thread::sleep_for(5ms);
   }
@@ -496,7 +519,7 @@ TEST_F(RedisFault, NothingPilesUp) {
   for (int i = 0; i < 5; ++i) round();
   const long before = resident_kb();
   for (int i = 0; i < rounds(40); ++i) round();
-  EXPECT_LE(info("clients", "connected_clients"), 3);  // one a thread, and the test's own
+  expect_few_connections();
   if (!sluice::test::kAddressSanitizer) {
     EXPECT_LT(resident_kb() - before, 2'000);
   }

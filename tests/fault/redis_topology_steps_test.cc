@@ -194,9 +194,10 @@ TEST_F(RedisClusterSteps, public_report_63_over_slots) {
   const std::uint64_t given_back = metrics_.value(metrics::Counter::store_give_backs);
   (void)run_until(io_, [begin = Clock::now()] { return Clock::now() - begin > 310ms; });
 
-  cluster_->server(1).command({"CLIENT", "PAUSE", "1500"});
+  cluster_->server(1).command({"CLIENT", "PAUSE", "600000", "WRITE"});
   ask(io_, *store_, both);
   EXPECT_EQ(both.failure, store::Failure::timeout);
+  cluster_->server(1).command({"CLIENT", "UNPAUSE"});
   settle(given_back + 1);
   std::vector<std::unique_ptr<HeldCheck>> checks;
   for (int i = 0; i < 4; ++i) {

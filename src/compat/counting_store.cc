@@ -1,7 +1,6 @@
 #include "compat/counting_store.h"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "store/admission.h"
@@ -39,10 +38,8 @@ CountingStore::CountingStore(Stores stores, bool each) : stores_(std::move(store
 CountingStore::~CountingStore() = default;
 
 store::Store& CountingStore::store_of(const Charge& charge) const {
-  const Limit& numbers = charge.limit->numbers;
-  const bool is_per_second = numbers.algorithm == Algorithm::fixed_window && numbers.align == Align::epoch &&
-                             numbers.period == std::chrono::seconds(1);
-  return is_per_second && stores_.per_second != nullptr ? *stores_.per_second : *stores_.main;
+  const bool is_other = stores_.per_second != nullptr && store::is_of_seconds(*charge.limit);
+  return is_other ? *stores_.per_second : *stores_.main;
 }
 
 std::size_t CountingStore::part_end(const Check& check, std::size_t begin) const {
@@ -126,6 +123,11 @@ bool CountingStore::ready() const {
   return stores_.main->ready() && (stores_.per_second == nullptr || stores_.per_second->ready());
 }
 
+void CountingStore::tend(Time now) {
+  stores_.main->tend(now);
+  if (stores_.per_second != nullptr) stores_.per_second->tend(now);
+}
+
 CountingStore::Job& CountingStore::take_job() {
   if (free_.empty()) {
     jobs_.push_back(std::make_unique<Job>());
@@ -147,9 +149,11 @@ std::uint64_t judge_by_threshold(const Charge& charge, Decision& decision) {
   __extension__ using Wide = unsigned __int128;
   // A node that counts by itself while the store fails has a share of the limit.
   const auto limit = static_cast<std::uint64_t>(Wide{charge.limit->threshold} * decision.limit / kMaxRate);
-  const std::uint64_t counted = decision.limit - decision.remaining + (decision.allowed ? 0 : charge.cost);
+  const bool is_banned = decision.mark == Mark::banned;
+  const std::uint64_t counted = decision.limit - decision.remaining + (decision.allowed || is_banned ? 0 : charge.cost);
   decision.limit = limit;
   decision.remaining = counted < limit ? limit - counted : 0;
+  if (is_banned) return counted;
   decision.allowed = counted <= limit;
   decision.mark = Mark::none;
   decision.retry_after = Wait();

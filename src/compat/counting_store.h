@@ -27,6 +27,7 @@ class CountingStore final : public store::Store {
   [[nodiscard]] store::Progress apply(store::Check& check, Time now) override;
   void cancel(store::Check& check) override;
   [[nodiscard]] bool ready() const override;
+  void tend(Time now) override;
 
  private:
   class Part;

@@ -182,7 +182,7 @@ void VerbCall::add_steps(const CounterVerb& verb) {
       step->add(ban, store::Verb::reset());
       if (verb.time.count() > 0) {
         // Those who have not heard of a ban are told of it by this one.
-        step->add({.limit = &store::any_ban_limit(), .key = store::kAnyBan}, store::ban_for(verb.time));
+        step->add({.limit = &store::any_ban_limit_of(*charge.limit), .key = store::kAnyBan}, store::ban_for(verb.time));
         step->add(ban, store::ban_for(verb.time));
       }
     } else if (kind_ == CounterVerb::Kind::release) {

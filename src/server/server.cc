@@ -341,9 +341,10 @@ void Server::worker_ended() {
   signals_.cancel();
 }
 
-// What is done once a second, on this thread, as those that decide must not be held up.
+// What is done again and again, on this thread, as those that decide must not be held up.
+    if (!settings_.redis_url.empty()) workers_[turns_++ % workers_.size()]->tend();
 void Server::tend_soon() {
-  tend_timer_.expires_after(std::chrono::seconds(1));
+  tend_timer_.expires_after(store::BanWatch::kAskEvery);
   tend_timer_.async_wait([this](const error_code& cancelled) {
     if (cancelled || running_workers_ == 0) return;
     stores_.tend();

@@ -81,6 +81,7 @@ class Server {
   boost::asio::steady_timer tend_timer_;
   std::vector<std::unique_ptr<WorkerThread>> workers_;
   std::size_t running_workers_ = 0;
+  std::size_t turns_ = 0;  ///< of tending the workers' stores
   bool stopping_ = false;
 };
 

@@ -14,7 +14,7 @@
 
 namespace sluice::server {
 
-Stores::Stores(const config::Settings& settings) : settings_(settings), ban_watch_(!settings.redis_url.empty()) {}
+Stores::Stores(const config::Settings& settings) : settings_(settings) {}
 
 std::string Stores::name() const {
   if (settings_.redis_url.empty()) return "memory";
@@ -31,7 +31,7 @@ void Stores::start(metrics::Registry& registry) {
 std::shared_ptr<store::Store> Stores::make(Worker& worker) {
   std::shared_ptr<store::Store> store;
   if (settings_.redis_url.empty()) {
-    store = std::make_shared<store::BanStore>(memory_, ban_watch_);
+    store = std::make_shared<store::BanStore>(memory_, memory_bans_);
   } else {
     store = make_shared_store(worker, settings_, main_);
   }
@@ -56,9 +56,8 @@ std::shared_ptr<store::Store> Stores::make_shared_store(Worker& worker, const co
     primary = std::make_unique<store::DenialCache>(std::move(primary), settings.redis_denial_cache_max, denial_epochs_,
                                                    worker.metrics);
   }
-  auto fallback =
-      std::make_shared<store::FallbackStore>(std::move(primary), *memory_, shared.readiness, worker.metrics);
-  return std::make_shared<store::BanStore>(std::move(fallback), ban_watch_);
+  primary = std::make_unique<store::BanStore>(std::move(primary), shared.bans);
+  return std::make_shared<store::FallbackStore>(std::move(primary), *memory_, shared.readiness, worker.metrics);
 }
 
 std::string Stores::trouble() const {

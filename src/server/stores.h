@@ -47,6 +47,7 @@ class Stores {
   struct Shared {
     std::shared_ptr<store::redis::Nodes> nodes;  ///< null: there is none
     store::Readiness readiness;
+    store::BanWatch bans{true};
   };
   [[nodiscard]] std::shared_ptr<store::Store> make_shared_store(Worker& worker, const config::Settings& settings,
                                                                 Shared& shared);
@@ -57,7 +58,7 @@ class Stores {
   store::DenialEpochs denial_epochs_;
   Shared main_;
   Shared per_second_;  ///< of limits per second
-  store::BanWatch ban_watch_;
+  store::BanWatch memory_bans_{false};
 };
 
 }  // namespace sluice::server

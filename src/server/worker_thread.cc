@@ -75,6 +75,12 @@ std::uint64_t WorkerThread::connections() const {
   return assigned_ - worker_.metrics.value(metrics::Counter::connections_closed);
 }
 
+void WorkerThread::tend() {
+  boost::asio::post(worker_.io, [this] {
+    if (worker_.store != nullptr) worker_.store->tend(worker_.clock.now());
+  });
+}
+
 void WorkerThread::drain() {
   boost::asio::post(worker_.io, [this] {
     worker_.draining = true;

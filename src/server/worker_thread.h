@@ -50,6 +50,8 @@ class WorkerThread {
   void assign(Arrival arrival);
   /// Connections handed over that have not ended.
   [[nodiscard]] std::uint64_t connections() const;
+  /// Have the worker's store learn what it should know.
+  void tend();
   /// Finish what is in flight, then end.
   void drain();
   /// Close every connection now. Only after drain().

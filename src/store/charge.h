@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -65,9 +66,18 @@ struct CountedLimit {
   OnStoreFailure on_store_failure = OnStoreFailure::local;
   /// Of a limit that stores only count (its rate is then the largest): what its charges are judged by afterwards.
   std::uint64_t threshold = kNoThreshold;
+  /// Of a counter that goes with that of a limit per second, such as a ban's: both are in one place.
+  bool goes_with_seconds = false;
   /// Filled by the store; holds for the numbers at first use, so don't change them after it.
   DerivedSlot derived{};  // NOLINT(readability-redundant-member-init): gcc warns of initializers that leave it out
 };
+
+/// Is it of those that envoyproxy/ratelimit may keep in a Redis of their own?
+[[nodiscard]] inline bool is_of_seconds(const CountedLimit& limit) {
+  const Limit& numbers = limit.numbers;
+  return limit.goes_with_seconds || (numbers.algorithm == Algorithm::fixed_window && numbers.align == Align::epoch &&
+                                     numbers.period == std::chrono::seconds(1));
+}
 
 /// How a charge that does not fit acts on its request.
 enum class Enforcement : std::uint8_t {

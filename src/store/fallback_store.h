@@ -41,6 +41,7 @@ class FallbackStore final : public Store {
   /// False until the primary could first answer. Its failure after that is no reason to send traffic elsewhere: the
   /// other daemons have lost the same server, and `on_store_failure` answers.
   [[nodiscard]] bool ready() const override;
+  void tend(Time now) override { primary_->tend(now); }
 
  private:
   class Relay;

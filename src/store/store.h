@@ -67,6 +67,9 @@ class Store {
   virtual void cancel(Check& check) = 0;
   /// False while checks cannot be answered from the state this store stands for (Redis unreachable).
   [[nodiscard]] virtual bool ready() const { return true; }
+  /// Learns what it should know before it is asked. Called now and then on a thread that may call check(), at least of
+  /// one of the stores that share a state.
+  virtual void tend(Time /*now*/) {}
 };
 
 }  // namespace sluice::store

@@ -47,8 +47,8 @@ class TwoDaemons : public testing::Test {
       }
     }
   }
-  [[nodiscard]] std::vector<std::string> flags() const {
-    return {"--store.redis.url", redis_.url(), "--store.redis.timeout", "10s", "--threads", "1"};
+  [[nodiscard]] std::vector<std::string> flags(const std::string& timeout = "10s") const {
+    return {"--store.redis.url", redis_.url(), "--store.redis.timeout", timeout, "--threads", "1"};
   }
 
   TempFolder folder_;
@@ -101,7 +101,12 @@ TEST_F(TwoDaemons, ABanHoldsAtBothAndAfterARestart) {
   EXPECT_EQ(denied.status, 429);
   EXPECT_EQ(member(denied.body, "reason"), "banned");
   EXPECT_EQ(ask(one, "check", "user", "43").status, 200);
-  // The others hear of it within a second, and one that starts now with its first answer from Redis.
+  // The others hear of it within a second, and one that starts now before its first check is judged.
+  Daemon three(policy_, flags());
+  ASSERT_TRUE(three.ready());
+  HttpClient third(three.http());
+  EXPECT_EQ(member(ask(third, "check", "user", "42").body, "reason"), "banned");
+  EXPECT_EQ(ask(third, "check", "user", "43").status, 200);
   const auto hears = [](HttpClient& client) {
     const auto deadline = std::chrono::steady_clock::now() + kPatience;
     while (std::chrono::steady_clock::now() < deadline) {
@@ -112,14 +117,29 @@ TEST_F(TwoDaemons, ABanHoldsAtBothAndAfterARestart) {
   EXPECT_TRUE(hears(two));
   EXPECT_EQ(ask(two, "check", "user", "42").status, 429);
   EXPECT_EQ(ask(two, "check", "user", "44").status, 200);
-  Daemon three(policy_, flags());
-  ASSERT_TRUE(three.ready());
-  HttpClient third(three.http());
-  EXPECT_TRUE(hears(third));
-  EXPECT_EQ(member(ask(third, "check", "user", "42").body, "reason"), "banned");
 
   ASSERT_EQ(ask(two, "ban", "user", "42", R"(,"for":0)").status, 200);
   EXPECT_EQ(ask(two, "check", "user", "42").status, 200);
+}
+
+// Nobody who is banned slips through between the outage and the first word of bans.
+TEST_F(TwoDaemons, OneThatStartsInAnOutageKnowsOfBansWithTheFirstAnswer) {
+  HttpClient one(one_.http());
+  ASSERT_EQ(ask(one, "ban", "user", "42", R"(,"for":3600)").status, 200);
+  redis_.pause();
+  Daemon three(policy_, flags("20ms"));
+  ASSERT_TRUE(three.ready());
+  HttpClient third(three.http());
+  const HttpAnswer meanwhile = ask(third, "check", "user", "42");
+  EXPECT_EQ(meanwhile.status, 200);
+  EXPECT_EQ(member(meanwhile.body, "source"), "fallback_local");
+  redis_.resume();
+  HttpAnswer answer;
+  do {
+    answer = ask(third, "check", "user", "42");
+  } while (member(answer.body, "source") == "fallback_local");
+  EXPECT_EQ(answer.status, 429);
+  EXPECT_EQ(member(answer.body, "reason"), "banned");
 }
 
 // What stands in for Redis gives leases and reservations of its own; they end there, whatever Redis does meanwhile.

@@ -5,54 +5,18 @@
 
 #include <array>
 #include <cstdlib>
-#include <deque>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "store/memory/memory_store.h"
 #include "tests/unit/store/plain_check.h"
+#include "tests/unit/store/remote_store.h"
 
 namespace sluice::store {
 namespace {
 
 using namespace std::chrono_literals;
-
-// A store somewhere else, with a network in between that a test may hold up.
-class RemoteStore final : public Store {
- public:
-  explicit RemoteStore(MemoryStore& shared) : shared_(shared) {}
-  Progress check(Check& check, Time now) override {
-    ++asked;
-    if (failure != Failure::none) {
-      check.failure = failure;
-      return Progress::answered;
-    }
-    (void)shared_.check(check, now);
-    if (!later) return Progress::answered;
-    pending.push_back(&check);
-    return Progress::pending;
-  }
-  Progress apply(Check& check, Time now) override {
-    check.failure = failure;
-    if (failure == Failure::none) (void)shared_.apply(check, now);
-    if (!later) return Progress::answered;
-    pending.push_back(&check);
-    return Progress::pending;
-  }
-  void cancel(Check& check) override { std::erase(pending, &check); }
-  void answer_pending() {
-    for (Check* check : std::exchange(pending, {})) check->complete();
-  }
-
-  int asked = 0;
-  bool later = false;
-  Failure failure = Failure::none;
-  std::deque<Check*> pending;
-
- private:
-  MemoryStore& shared_;
-};
 
 class DenialCacheTest : public ::testing::Test {
  protected:

@@ -24,8 +24,12 @@ Call::~Call() { cancel(); }
 
 store::Progress Call::start(const Request& request, const std::shared_ptr<const policy::Policy>& policy,
                             store::Store& store, Time now) {
+  prepare(request, policy);
+  return run(request, store, now);
+}
+
+void Call::prepare(const Request& request, const std::shared_ptr<const policy::Policy>& policy) {
   assert(pending_at_ == nullptr);
-  answer_.problem = Answer::Problem::none;
   answer_.allowed = true;
   answer_.known_domain = true;
   answer_.explain = request.explain;
@@ -40,17 +44,27 @@ store::Progress Call::start(const Request& request, const std::shared_ptr<const 
   if (policy_ != policy) policy_ = policy;
 
   answer_.problem = problem_of(request, policy_.get());
+  if (answer_.problem != Answer::Problem::none) return;
+  const policy::Domain* domain = policy_->find_domain(request.domain);
+  answer_.known_domain = domain != nullptr;
+  if (domain == nullptr) return;
+  answer_.statuses.resize(request.descriptors.size());
+  list_.collect(request, *policy_, *domain, metrics_.limit_stats() != nullptr);
+  if (!list_.has_leases() || request.leases || request.peek) return;
+  answer_.statuses.clear();
+  answer_.problem = Answer::Problem::needs_lease;
+}
+
+store::Progress Call::run(const Request& request, store::Store& store, Time now) {
   metrics::LimitStats* const stats = metrics_.limit_stats();
   if (answer_.problem != Answer::Problem::none) {
-    if (stats != nullptr) stats->count_service_error();
+    if (stats != nullptr && answer_.problem != Answer::Problem::needs_lease) stats->count_service_error();
     return store::Progress::answered;
   }
   const policy::EnvoyRules* const envoy = policy_->envoy();
   if (envoy != nullptr && envoy->dynamic_metadata) answer_.dynamic_metadata = described(request);
-  answer_.statuses.resize(request.descriptors.size());
-  const policy::Domain* domain = policy_->find_domain(request.domain);
-  if (domain == nullptr) {
-    answer_.known_domain = false;
+  if (!answer_.known_domain) {
+    answer_.statuses.resize(request.descriptors.size());
     metrics_.add(metrics::Counter::unknown_domain);
     if (stats != nullptr) {
       // There each descriptor is looked for, and counts.
@@ -59,13 +73,7 @@ store::Progress Call::start(const Request& request, const std::shared_ptr<const 
     }
     return store::Progress::answered;
   }
-  list_.collect(request, *policy_, *domain, stats != nullptr);
   const bool has_leases = list_.has_leases();
-  if (has_leases && !request.leases && !request.peek) {
-    answer_.statuses.clear();
-    answer_.problem = Answer::Problem::needs_lease;
-    return store::Progress::answered;
-  }
   for (std::size_t i = 0; i < answer_.statuses.size(); ++i) answer_.statuses[i].rule = list_.matched()[i].rule;
   static constexpr store::Verb kPeek{.kind = store::Verb::Kind::peek};
   verb = request.peek ? &kPeek : nullptr;

@@ -93,6 +93,11 @@ class Call final : private store::Check {
   /// on. `policy` may be null (no policy loaded).
   [[nodiscard]] store::Progress start(const Request& request, const std::shared_ptr<const policy::Policy>& policy,
                                       store::Store& store, Time now);
+  /// The two halves of start(). The first finds the request's limits: answer().problem says whether anything keeps it
+  /// from being judged. Nothing is counted yet.
+  void prepare(const Request& request, const std::shared_ptr<const policy::Policy>& policy);
+  /// `request` is what was prepared.
+  [[nodiscard]] store::Progress run(const Request& request, store::Store& store, Time now);
   /// Withdraws a pending call; its owner hears nothing more of it.
   void cancel();
   [[nodiscard]] const Answer& answer() const { return answer_; }

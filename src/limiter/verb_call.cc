@@ -107,6 +107,12 @@ VerbCall::~VerbCall() { cancel(); }
 
 store::Progress VerbCall::start(const Request& request, const CounterVerb& verb,
                                 const std::shared_ptr<const policy::Policy>& policy, store::Store& store, Time now) {
+  prepare(request, verb, policy);
+  return run(verb, store, now);
+}
+
+void VerbCall::prepare(const Request& request, const CounterVerb& verb,
+                       const std::shared_ptr<const policy::Policy>& policy) {
   assert(pending_at_ == nullptr);
   answer_.problem = Answer::Problem::none;
   answer_.known_domain = true;
@@ -120,29 +126,34 @@ store::Progress VerbCall::start(const Request& request, const CounterVerb& verb,
   reservation_.reset();
   list_.clear();
   policy_ = policy;
-  store_ = &store;
-  now_ = now;
   kind_ = verb.kind;
   Request asked = request;
   if (kind_ == CounterVerb::Kind::settle) asked.cost = 1;
 
   answer_.problem = problem_of(asked, policy_.get());
   if (std::max(verb.reserved, verb.actual) > kMaxTokens) answer_.problem = Answer::Problem::cost_out_of_range;
-  if (answer_.problem != Answer::Problem::none) return store::Progress::answered;
+  if (answer_.problem != Answer::Problem::none) return;
   answer_.statuses.resize(asked.descriptors.size());
   const policy::Domain* domain = policy_->find_domain(asked.domain);
-  if (domain == nullptr) {
-    answer_.known_domain = false;
-    metrics_.add(metrics::Counter::unknown_domain);
-    return store::Progress::answered;
-  }
+  answer_.known_domain = domain != nullptr;
+  if (domain == nullptr) return;
   list_.collect(asked, *policy_, *domain);
   answer_.problem = refusal(verb);
   if (answer_.problem != Answer::Problem::none) {
     answer_.statuses.clear();
-    return store::Progress::answered;
+    return;
   }
   add_steps(verb);
+}
+
+store::Progress VerbCall::run(const CounterVerb& verb, store::Store& store, Time now) {
+  if (answer_.problem != Answer::Problem::none) return store::Progress::answered;
+  if (!answer_.known_domain) {
+    metrics_.add(metrics::Counter::unknown_domain);
+    return store::Progress::answered;
+  }
+  store_ = &store;
+  now_ = now;
   pending_at_ = &store;
   if (verb.reservation && !steps_.empty()) {
     if (verb.reservation->lease == 0 || now.utc >= verb.reservation->expires_at) {

@@ -76,6 +76,11 @@ class VerbCall final {
   [[nodiscard]] store::Progress start(const Request& request, const CounterVerb& verb,
                                       const std::shared_ptr<const policy::Policy>& policy, store::Store& store,
                                       Time now);
+  /// The two halves of start(). The first finds the request's counters: answer().problem says whether anything keeps
+  /// the verb from being done. Nothing is done yet.
+  void prepare(const Request& request, const CounterVerb& verb, const std::shared_ptr<const policy::Policy>& policy);
+  /// `verb` is what was prepared.
+  [[nodiscard]] store::Progress run(const CounterVerb& verb, store::Store& store, Time now);
   /// Withdraws a pending call: its owner hears nothing more of it. What has been sent may be done.
   void cancel();
   [[nodiscard]] const VerbAnswer& answer() const { return answer_; }

@@ -168,9 +168,10 @@ class HttpConnection final : private limiter::Call::Owner, private limiter::Verb
   void resume_with(Answer answer);
   [[nodiscard]] bool decode(DecodeFault& fault);
   void decide(Time now);
-  [[nodiscard]] bool are_sound(std::span<const Request> requests, Time now);
+  [[nodiscard]] bool are_sound(Time now);
   [[nodiscard]] Request shaped(Request request) const;
-  [[nodiscard]] store::Progress start(std::size_t index, const Request& request, Time now);
+  void prepare(std::size_t index, const Request& request);
+  [[nodiscard]] store::Progress run(std::size_t index, const Request& request, Time now);
   void one_answered();
   void answer_decided(Time now);
   // A span of the present request, where there is a tracer.
@@ -186,7 +187,7 @@ class HttpConnection final : private limiter::Call::Owner, private limiter::Verb
   void answer_authorize(Time now);
   void reply_authorized(Time now);
   void reply_unauthorized(std::string_view message, std::string_view challenge, Time now);
-  [[nodiscard]] bool answer_problem(limiter::Answer::Problem problem, Time now);
+  [[nodiscard]] bool answer_problem(std::size_t index, Time now);
   void reply_items(bool failed, Time now);
   void render_headers(const limiter::Answer& answer);
 

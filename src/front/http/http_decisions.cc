@@ -34,9 +34,10 @@ void HttpConnection::decide(Time now) {
   if (environment_.context.options.tracer != nullptr && !requests.empty()) begin_span(requests.front().domain, now);
   calls_ = requests.size();
   pending_ = 0;
-  if (!are_sound(requests, now)) return;
+  for (std::size_t i = 0; i < calls_; ++i) prepare(i, requests[i]);
+  if (calls_ > 1 && !are_sound(now)) return;
   for (std::size_t i = 0; i < calls_; ++i) {
-    if (start(i, requests[i], now) == store::Progress::pending) ++pending_;
+    if (run(i, requests[i], now) == store::Progress::pending) ++pending_;
   }
   if (pending_ != 0) {
     state_ = State::deciding;
@@ -45,12 +46,10 @@ void HttpConnection::decide(Time now) {
   }
 }
 
-/// False: one of an array cannot be judged, so that nothing is done for any of them; that has been answered.
-bool HttpConnection::are_sound(std::span<const Request> requests, Time now) {
-  if (requests.size() < 2 || route_ == Route::verb) return true;
-  for (const Request& request : requests) {
-    if (answer_problem(limiter::problem_of(shaped(request), environment_.policy.get().get()), now)) continue;
-    calls_ = 0;
+/// False: one of them cannot be decided, so that nothing is done for any of them; that has been answered.
+bool HttpConnection::are_sound(Time now) {
+  for (std::size_t i = 0; i < calls_; ++i) {
+    if (answer_problem(i, now)) continue;
     release_calls();
     return false;
   }
@@ -64,12 +63,20 @@ Request HttpConnection::shaped(Request request) const {
   return request;
 }
 
-store::Progress HttpConnection::start(std::size_t index, const Request& request, Time now) {
+void HttpConnection::prepare(std::size_t index, const Request& request) {
   const std::shared_ptr<const policy::Policy>& policy = environment_.policy.get();
   if (route_ == Route::verb) {
-    return verb_call(index).start(request, environment_.scratch.batch.verbs()[index], policy, environment_.store, now);
+    verb_call(index).prepare(request, environment_.scratch.batch.verbs()[index], policy);
+  } else {
+    call(index).prepare(shaped(request), policy);
   }
-  return call(index).start(shaped(request), policy, environment_.store, now);
+}
+
+store::Progress HttpConnection::run(std::size_t index, const Request& request, Time now) {
+  if (route_ == Route::verb) {
+    return verb_call(index).run(environment_.scratch.batch.verbs()[index], environment_.store, now);
+  }
+  return call(index).run(shaped(request), environment_.store, now);
 }
 
 void HttpConnection::answered(limiter::Call&) { one_answered(); }
@@ -128,13 +135,7 @@ void HttpConnection::end_hold(Time now) {
 }
 
 void HttpConnection::answer_decided(Time now) {
-  for (std::size_t i = 0; i < calls_; ++i) {
-    const Problem problem = route_ == Route::verb ? verb_call(i).answer().problem : call(i).answer().problem;
-    if (!answer_problem(problem, now)) {
-      release_calls();
-      return;
-    }
-  }
+  if (!are_sound(now)) return;
   if (hold_back(now)) return;
   if (span_ != nullptr) describe_span();
   if (route_ == Route::json) {
@@ -153,40 +154,43 @@ void HttpConnection::answer_decided(Time now) {
   release_calls();
 }
 
-/// False: there is no decision to tell, and the reason has been told.
-bool HttpConnection::answer_problem(Problem problem, Time now) {
+/// False: there is no decision to tell of that request, and the reason has been told.
+bool HttpConnection::answer_problem(std::size_t index, Time now) {
+  const Problem problem = route_ == Route::verb ? verb_call(index).answer().problem : call(index).answer().problem;
   if (problem == Problem::none) return true;
   if (route_ == Route::json && environment_.context.envoy) {
     environment_.metrics.add(metrics::Counter::http_errors);
     reply_bad_request(now);
     return false;
   }
+  const auto refuse = [&](ErrorCode code, std::string_view message) {
+    const std::string place = is_array_ ? "[" + std::to_string(index) + "]: " : std::string();
+    reply_error(400, code, place + std::string(message), now);
+  };
   switch (problem) {
     case Problem::none:
       break;
     case Problem::empty_domain:
-      reply_error(400, "invalid_request", "domain: must not be empty", now);
+      refuse("invalid_request", "domain: must not be empty");
       break;
     case Problem::no_descriptors:
-      reply_error(400, "invalid_request", "descriptors: must not be empty", now);
+      refuse("invalid_request", "descriptors: must not be empty");
       break;
     case Problem::cost_out_of_range:
-      reply_error(400, "invalid_request", "the cost must be a whole number from 0 to 1000000000000000", now);
+      refuse("invalid_request", "the cost must be a whole number from 0 to 1000000000000000");
       break;
     case Problem::needs_lease:
-      reply_error(400, "needs_lease",
-                  "the request leads to a limit of concurrency, which has nothing to charge, to refund or to settle: "
-                  "acquire and release it",
-                  now);
+      refuse("needs_lease",
+             "the request leads to a limit of concurrency, which has nothing to charge, to refund or to settle: "
+             "acquire and release it");
       break;
     case Problem::not_enforced:
-      reply_error(400, "not_enforced",
-                  "the request leads to a limit in shadow_mode or quota_mode, which denies nobody by itself and so has "
-                  "no bans",
-                  now);
+      refuse("not_enforced",
+             "the request leads to a limit in shadow_mode or quota_mode, which denies nobody by itself and so has no "
+             "bans");
       break;
     case Problem::too_long_to_hold:
-      reply_error(400, "invalid_request", limiter::kTooLongToHold, now);
+      refuse("invalid_request", limiter::kTooLongToHold);
       break;
     case Problem::no_policy:
       reply_error(503, "no_policy", "no policy is loaded", now);

@@ -4,6 +4,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "tests/unit/front/token_file.h"
 #include "tests/unit/front/verb_table.h"
@@ -13,6 +14,7 @@ namespace sluice::http {
 namespace {
 
 using testing::HasSubstr;
+using testing::StartsWith;
 
 Response ask(Wire& wire, std::string_view path, const std::string& body) {
   return parse_response(wire.talk(post(path, body)));
@@ -82,6 +84,38 @@ TEST(HttpVerbs, what_could_not_be_given_back_is_not_given) {
   const std::string text = longest.body.substr(at, longest.body.find('"', at) - at);
   const Response done = ask(wire, "/v1/commit", R"({"reservation":")" + text + R"(","actual":1000000000000000})");
   EXPECT_THAT(done.body, HasSubstr(R"("result":"done")"));
+}
+
+// Whatever keeps one request of an array from being decided is found before anything is done for another.
+TEST(HttpVerbs, nothing_is_done_for_an_array_that_is_refused) {
+  Wire wire;
+  wire.load(front::kVerbPolicy);
+  const std::string good = check_body("token_bucket", "1", R"(,"cost":5)");
+  const std::string settled = check_body("token_bucket", "1", R"(,"reserved":1,"actual":5)");
+  const std::string banned = check_body("token_bucket", "1", R"(,"for":60)");
+  struct Row {
+    std::string path;
+    std::string good;
+    std::string wrong;
+    std::string code;
+  };
+  for (const Row& row : std::vector<Row>{
+           {"/v1/check", good, check_body("concurrency", "1"), "needs_lease"},
+           {"/v1/penalize", good, check_body("concurrency", "1"), "needs_lease"},
+           {"/v1/settle", settled, check_body("concurrency", "1", R"(,"reserved":1,"actual":5)"), "needs_lease"},
+           {"/v1/ban", banned, check_body("shadow", "1", R"(,"for":60)"), "not_enforced"}}) {
+    const std::string start = R"({"error":")" + row.code + R"(","message":")";
+    const Response second = ask(wire, row.path, "[" + row.good + "," + row.wrong + "]");
+    EXPECT_EQ(second.status, 400) << row.path;
+    EXPECT_THAT(second.body, StartsWith(start + "[1]: the request leads to"));
+    const Response first = ask(wire, row.path, "[" + row.wrong + "," + row.good + "]");
+    EXPECT_EQ(first.status, 400) << row.path;
+    EXPECT_THAT(first.body, StartsWith(start + "[0]: the request leads to"));
+  }
+  EXPECT_EQ(wire.registry.total(metrics::Counter::verb_penalize), 0U);
+  const Response peek = ask(wire, "/v1/peek", check_body("token_bucket", "1", R"(,"cost":0)"));
+  EXPECT_THAT(peek.body, HasSubstr(R"("remaining":10)"));
+  EXPECT_EQ(ask(wire, "/v1/check", good).status, 200);
 }
 
 TEST(HttpVerbs, where_no_limit_is) {

@@ -122,6 +122,19 @@ TEST_F(TwoDaemons, ABanHoldsAtBothAndAfterARestart) {
   EXPECT_EQ(ask(two, "check", "user", "42").status, 200);
 }
 
+TEST_F(TwoDaemons, AReservationThatEndsAfterAResetGivesBackWhatWasLostSince) {
+  HttpClient one(one_.http());
+  const auto left = [&](const std::string& key) {
+    const HttpAnswer reserved = ask(one, "reserve", key, "9", R"(,"cost":70)");
+    EXPECT_EQ(ask(one, "reset", key, "9").status, 200);
+    EXPECT_EQ(ask(one, "check", key, "9", R"(,"cost":50)").status, 200);
+    return member(one.post("/v1/cancel", R"({"reservation":")" + member(reserved.body, "reservation") + R"("})").body,
+                  "remaining");
+  };
+  EXPECT_EQ(left("user"), "100");
+  EXPECT_EQ(left("day"), "50");
+}
+
 // Nobody who is banned slips through between the outage and the first word of bans.
 TEST_F(TwoDaemons, OneThatStartsInAnOutageKnowsOfBansWithTheFirstAnswer) {
   HttpClient one(one_.http());

@@ -2,8 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tests/unit/front/token_file.h"
@@ -116,6 +118,25 @@ TEST(HttpVerbs, nothing_is_done_for_an_array_that_is_refused) {
   const Response peek = ask(wire, "/v1/peek", check_body("token_bucket", "1", R"(,"cost":0)"));
   EXPECT_THAT(peek.body, HasSubstr(R"("remaining":10)"));
   EXPECT_EQ(ask(wire, "/v1/check", good).status, 200);
+}
+
+// The key is as never seen after a reset, so what ends later is a refund to it. A window knows when it opened.
+TEST(HttpVerbs, a_reservation_that_ends_after_a_reset_gives_back_what_was_lost_since) {
+  for (const auto& [limit, left] : std::vector<std::pair<std::string, std::string>>{
+           {"token_bucket", "10"}, {"sliding_window", "10"}, {"sliding_log", "10"}, {"fixed_window", "5"}}) {
+    Wire wire;
+    wire.load(front::kVerbPolicy);
+    const std::string body = check_body(limit, "1", R"(,"cost":7)");
+    const Response reserved = ask(wire, "/v1/reserve", body);
+    ASSERT_EQ(reserved.status, 200);
+    const std::size_t at = reserved.body.find(R"("reservation":")") + 15;
+    const std::string text = reserved.body.substr(at, reserved.body.find('"', at) - at);
+    wire.clock.advance(std::chrono::seconds(1));
+    EXPECT_EQ(ask(wire, "/v1/reset", check_body(limit, "1")).status, 200);
+    EXPECT_EQ(ask(wire, "/v1/check", check_body(limit, "1", R"(,"cost":5)")).status, 200);
+    const Response cancelled = ask(wire, "/v1/cancel", R"({"reservation":")" + text + R"("})");
+    EXPECT_THAT(cancelled.body, HasSubstr(R"("remaining":)" + left)) << limit;
+  }
 }
 
 TEST(HttpVerbs, where_no_limit_is) {

@@ -60,6 +60,25 @@ bool names_version(std::string_view head) {
          is_digit(rest[7]);
 }
 
+/// Does the line that ends at `end` go on with the next, as fields once might? Others may take that for a field of its
+/// own, or for the end of the head: RFC 9112, 5.2.
+bool is_folded(std::string_view text, std::size_t end) {
+  const std::size_t next = end + kLineEnd.size();
+  return next < text.size() && (text[next] == ' ' || text[next] == '\t');
+}
+
+const RequestFault kFolded{400, "a header field goes on in the next line (obs-fold): write it on one"};
+
+/// Is it what follows the last chunk's data – a length of 0, and a trailer – whose last line goes on with the one
+/// before?
+bool ends_folded(std::string_view lines) {
+  const std::size_t before = lines.rfind(kLineEnd, lines.size() - std::min<std::size_t>(lines.size(), 3));
+  if (before == std::string_view::npos || !is_folded(lines, before)) return false;
+  lines.remove_prefix(std::min(lines.size(), lines.find_first_not_of(kLineEnd)));
+  const std::size_t behind = lines.find_first_not_of('0');
+  return behind != 0 && behind != std::string_view::npos && (lines[behind] == '\r' || lines[behind] == ';');
+}
+
 /// Of everything that Beast found wrong.
 RequestFault describe(const ErrorCode& error, bool in_body) {
   if (error == beast_http::error::bad_method) return {400, "malformed request line: bad method"};
@@ -73,7 +92,6 @@ RequestFault describe(const ErrorCode& error, bool in_body) {
   if (error == beast_http::error::bad_chunk) return {400, "malformed chunk"};
   if (error == beast_http::error::bad_chunk_extension) return {400, "malformed chunk extension"};
   if (error == beast_http::error::body_limit) return {413, "the body is too large"};
-  if (error == beast_http::error::header_limit) return {431, "a folded header field is too large"};
   return in_body ? RequestFault{400, "malformed chunked body"} : RequestFault{400, "malformed request head"};
 }
 
@@ -90,7 +108,7 @@ class RequestReader::Parser final : public beast_http::basic_parser<true> {
         chunks_(chunks),
         max_fields_(options.max_fields),
         takes_trace_(options.tracer != nullptr) {
-    header_limit(std::numeric_limits<std::uint32_t>::max());  // the reader has looked at its size
+    header_limit(std::numeric_limits<std::uint32_t>::max());  // the reader looks at its size
     body_limit(options.max_body);
   }
 
@@ -279,7 +297,11 @@ RequestReader::Event RequestReader::Impl::read_head(std::string_view& bytes) {
   constexpr std::string_view end_mark = "\r\n\r\n";
   if (!is_method_start(bytes.front())) return fail({400, "malformed request line: bad method"});
   const std::string_view window = bytes.substr(0, options.max_head);
-  const std::size_t end = window.find(end_mark, searched);
+  std::size_t end = window.find(kLineEnd, searched);
+  while (end != std::string_view::npos && !window.substr(end).starts_with(end_mark)) {
+    if (is_folded(window, end)) return fail(kFolded);
+    end = window.find(kLineEnd, end + kLineEnd.size());
+  }
   if (end == std::string_view::npos) {
     searched = window.size() - std::min(window.size(), end_mark.size() - 1);
     if (window.size() < options.max_head) return Event::need_more;
@@ -321,6 +343,7 @@ RequestReader::Event RequestReader::Impl::read_chunks(std::string_view& bytes) {
         return Event::need_more;
       }
       size = lines;
+      if (ends_folded(bytes.substr(0, size))) return fail(kFolded);
     } else if (size == 0) {
       return Event::need_more;
     } else {

@@ -315,6 +315,8 @@ struct BadRequest {
   std::string_view message;
 };
 
+constexpr std::string_view kFolded = "a header field goes on in the next line (obs-fold): write it on one";
+
 std::vector<BadRequest> bad_requests() {
   const std::string host = "Host: t\r\n";
   const std::string start = "POST /v1/check HTTP/1.1\r\n" + host;
@@ -372,6 +374,12 @@ std::vector<BadRequest> bad_requests() {
       {start + "Transfer-Encoding: chunked\r\n\r\n2;\x01\r\n{}\r\n0\r\n\r\n", 400, "malformed chunk extension"},
       {start + "Transfer-Encoding: chunked\r\n\r\n0\r\nContent-Length: 3\r\n\r\n", 400,
        "malformed or conflicting Content-Length"},
+      {start + "Authorization: Bearer\r\n a\r\n\r\n", 400, kFolded},
+      {start + "A: b\r\n\tc\r\n\r\n", 400, kFolded},
+      {start + "A: b\r\n \r\n\r\n", 400, kFolded},
+      {start + "Content-Length:\r\n 0\r\n\r\n", 400, kFolded},
+      {"GET /healthcheck HTTP/1.1\r\n Host: t\r\n\r\n", 400, kFolded},
+      {start + "Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n00;x\r\nA: b\r\n c\r\n\r\n", 400, kFolded},
       {"GET /" + std::string(8 * 1024, 'x') + " HTTP/1.1\r\n\r\n", 414, "the request target is longer than 8 KiB"},
       {"GET /" + std::string(70'000, 'x'), 414, "the request target is longer than 8 KiB"},
       {start + "A: " + std::string(70'000, 'x'), 431, "the request head is too large"},
@@ -435,6 +443,10 @@ TEST(HttpConnection, chunked_bodies) {
   request += "0\r\nTrailer: x\r\n\r\n";
   EXPECT_EQ(parse_response(wire.talk(request)).status, 200);
   EXPECT_EQ(parse_response(wire.talk(start + "0\r\n\r\n")).status, 400);
+  // What looks like a folded line is data.
+  request = start + "2\r\n\n\t\r\n" + "4\r\n\r\n  \r\n";
+  for (const char c : body) request += std::string("01\r\n") + c + "\r\n";
+  EXPECT_EQ(parse_response(wire.talk(request + "0\r\n\r\n")).status, 200);
   std::string endless = start;
   while (endless.size() < 700'000) endless += "1;" + std::string(1000, 'x') + "\r\n \r\n";
   EXPECT_EQ(parse_response(wire.talk(endless)).status, 413);

@@ -57,6 +57,16 @@ Result<std::string> read_regular_file(const std::string& path, std::size_t most,
   return text;
 }
 
+Result<std::string> read_password(const std::string& path) {
+  constexpr std::size_t most = 64U << 10U;
+  const auto text = read_regular_file(path, most);
+  if (!text) return Error{"cannot be read: " + text.error().message};
+  std::string line = text->substr(0, text->find('\n'));
+  if (line.ends_with('\r')) line.pop_back();
+  if (line.empty()) return Error{"its first line, the password, is empty"};
+  return line;
+}
+
 std::optional<Error> refusal_of_irregular(const std::string& path) {
   struct stat found{};
   if (::stat(path.c_str(), &found) != 0 || S_ISREG(found.st_mode)) return std::nullopt;

@@ -17,6 +17,10 @@ namespace sluice {
 [[nodiscard]] Result<std::string> read_regular_file(const std::string& path, std::size_t most,
                                                     struct stat* status = nullptr);
 
+/// The first line of a regular file without its end, LF or CR LF: a password. The first 64 KiB are looked at. Errors as
+/// above, and that the line is empty.
+[[nodiscard]] Result<std::string> read_password(const std::string& path);
+
 /// Why a library that would open `path` by itself must not. Nothing: it is a regular file, or there is none, which the
 /// library tells.
 [[nodiscard]] std::optional<Error> refusal_of_irregular(const std::string& path);

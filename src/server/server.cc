@@ -206,14 +206,9 @@ void Server::warn_of_exposure() const {
 std::optional<Error> Server::read_resp_password() {
   resp_options_.password = settings_.resp_password;
   if (settings_.resp_password_file.empty()) return std::nullopt;
-  const auto fail = [&](const std::string& why) {
-    return Error{"resp.password_file: " + settings_.resp_password_file + ": " + why};
-  };
-  constexpr std::size_t most = 64U << 10U;
-  const auto text = read_regular_file(settings_.resp_password_file, most);
-  if (!text) return fail("cannot be read: " + text.error().message);
-  resp_options_.password = text->substr(0, text->find('\n'));
-  if (resp_options_.password.empty()) return fail("its first line, the password, is empty");
+  auto password = read_password(settings_.resp_password_file);
+  if (!password) return Error{"resp.password_file: " + settings_.resp_password_file + ": " + password.error().message};
+  resp_options_.password = *std::move(password);
   return std::nullopt;
 }
 

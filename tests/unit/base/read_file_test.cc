@@ -47,6 +47,22 @@ TEST_F(ReadFile, ReadsARegularFileByALinkToo) {
   EXPECT_FALSE(refusal_of_irregular(path("b")));
 }
 
+TEST_F(ReadFile, APasswordIsTheFirstLine) {
+  const auto of = [&](const std::string& text) {
+    std::ofstream(path("password"), std::ios::binary) << text;
+    const auto password = read_password(path("password"));
+    return password ? *password : "error: " + password.error().message;
+  };
+  for (const char* end : {"", "\n", "\r\n", "\r", "\nmore\n", "\r\nmore\r\n"})
+    EXPECT_EQ(of(std::string("s3 cret") + end), "s3 cret");
+  for (const char* empty : {"", "\n", "\r\n", "\r", "\nmore"}) {
+    EXPECT_EQ(of(empty), "error: its first line, the password, is empty");
+  }
+  const auto missing = read_password(path("nowhere"));
+  ASSERT_FALSE(missing);
+  EXPECT_EQ(missing.error().message, "cannot be read: No such file or directory");
+}
+
 TEST_F(ReadFile, WaitsForNobody) {
   ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
   std::filesystem::create_symlink("pipe", path("link"));

@@ -1,19 +1,12 @@
 # The packages that sluice::queues is linked to: when it is built, and by those who link the static one. What is missing is listed in
 # sluice_queues_missing.
-set(sluice_queues_missing)
-find_package(PkgConfig QUIET)
-find_package(Threads QUIET)
-find_package(OpenSSL QUIET)
-find_package(fmt QUIET)
-find_package(yaml-cpp QUIET)
+include("${CMAKE_CURRENT_LIST_DIR}/sluice-limiter-packages.cmake")
+set(sluice_queues_missing ${sluice_limiter_missing})
 if(PkgConfig_FOUND)
-  pkg_check_modules(hiredis QUIET IMPORTED_TARGET hiredis)
-  pkg_check_modules(xxhash QUIET IMPORTED_TARGET libxxhash)
   pkg_check_modules(rdkafka QUIET IMPORTED_TARGET rdkafka)
   pkg_check_modules(rabbitmq QUIET IMPORTED_TARGET librabbitmq)
 endif()
-foreach(sluice_queues_needed IN ITEMS Threads::Threads OpenSSL::Crypto fmt::fmt yaml-cpp PkgConfig::hiredis PkgConfig::xxhash
-                                   PkgConfig::rdkafka PkgConfig::rabbitmq)
+foreach(sluice_queues_needed IN ITEMS PkgConfig::rdkafka PkgConfig::rabbitmq)
   if(NOT TARGET ${sluice_queues_needed})
     list(APPEND sluice_queues_missing ${sluice_queues_needed})
   endif()

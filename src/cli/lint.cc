@@ -21,12 +21,10 @@ std::string counted(std::size_t count, std::string_view thing) {
   return std::to_string(count) + " " + std::string(thing) + (count == 1 ? "" : "s");
 }
 
-bool is_error(const policy::Finding& finding) { return finding.severity == policy::Finding::Severity::error; }
-
 /// What `serve --compat envoyproxy` would read of one directory, or of where the environment says.
 policy::SourceFiles read_runtime(const policy::RuntimeFiles& where) {
   policy::SourceFiles files = policy::read_runtime_files(where);
-  if (files.texts.empty() && std::ranges::none_of(files.findings, is_error)) {
+  if (files.texts.empty() && std::ranges::none_of(files.findings, &policy::Finding::is_error)) {
     files.findings.push_back({policy::Finding::Severity::error, where.folder().string(), 0, 0,
                               "there is no policy file here, and nothing would be limited"});
   }
@@ -89,7 +87,7 @@ int lint(const LintOptions& options, std::ostream& out) {
   const policy::Loaded loaded =
       options.as_envoyproxy ? load_as_envoyproxy(paths, options.environment) : policy::load(paths);
   for (const policy::Finding& finding : loaded.findings) out << finding.to_string() << '\n';
-  const auto errors = static_cast<std::size_t>(std::ranges::count_if(loaded.findings, is_error));
+  const auto errors = static_cast<std::size_t>(std::ranges::count_if(loaded.findings, &policy::Finding::is_error));
   const std::size_t warnings = loaded.findings.size() - errors;
   out << counted(loaded.files, "file") << ", ";
   if (loaded.policy != nullptr) out << counted(loaded.policy->rules().size(), "limit") << ", ";

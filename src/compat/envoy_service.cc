@@ -41,13 +41,6 @@ void EnvoyService::set_up(http::HttpContext& service, http::HttpContext& admin, 
   metrics.pages = &metrics_pages_;
 }
 
-Result<std::optional<config::Address>> EnvoyService::metrics_address() const {
-  if (options_.statistics != Kind::prometheus) return std::optional<config::Address>();
-  auto address = config::parse_address(options_.prometheus_address);
-  if (!address) return Error{"PROMETHEUS_ADDR: " + address.error().message};
-  return std::optional<config::Address>(*std::move(address));
-}
-
 void EnvoyService::start(std::function<bool()> is_policy_loaded) {
   if (options_.statistics != Kind::statsd && options_.statistics != Kind::dogstatsd) return;
   statsd_ = std::make_unique<StatsdSink>(options_, [this, is_policy_loaded = std::move(is_policy_loaded)] {

@@ -5,7 +5,6 @@
 #include <memory>
 #include <optional>
 
-#include "base/result.h"
 #include "compat/envoy_pages.h"
 #include "compat/statsd_sink.h"
 #include "config/address.h"
@@ -31,7 +30,7 @@ class EnvoyService {
   void set_up(http::HttpContext& service, http::HttpContext& admin, http::HttpContext& metrics,
               const std::function<bool()>& is_store_up) const;
   /// Where the metrics are shown; nothing: nowhere.
-  [[nodiscard]] Result<std::optional<config::Address>> metrics_address() const;
+  [[nodiscard]] const std::optional<config::Address>& metrics_address() const { return options_.metrics; }
   /// Begins to send statistics, if they are to be sent. `is_policy_loaded` is asked on another thread.
   void start(std::function<bool()> is_policy_loaded);
   void stop() { statsd_.reset(); }

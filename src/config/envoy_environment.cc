@@ -271,8 +271,12 @@ class Reading {
     options.extra_tags = reader_.pairs("EXTRA_TAGS");
     options.prometheus_address = reader_.text("PROMETHEUS_ADDR", options.prometheus_address);
     if (options.statistics == Statistics::prometheus) {
-      const auto address = parse_address(options.prometheus_address);
-      if (!address) result_.errors.push_back("PROMETHEUS_ADDR: " + address.error().message);
+      auto address = parse_address(options.prometheus_address);
+      if (address) {
+        options.metrics = *std::move(address);
+      } else {
+        result_.errors.push_back("PROMETHEUS_ADDR: " + address.error().message);
+      }
     }
     options.prometheus_path = reader_.text("PROMETHEUS_PATH", options.prometheus_path);
     if (!options.prometheus_path.starts_with('/')) reader_.fail("PROMETHEUS_PATH", "a path that begins with /");

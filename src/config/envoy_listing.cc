@@ -52,7 +52,7 @@ std::vector<ListedOption> list_options(const EnvoyOptions& options) {
   }
   all.push_back({"STATSD_HOST", options.statsd_host});
   all.push_back({"STATSD_PORT", std::to_string(options.statsd_port)});
-  all.push_back({"STATS_FLUSH_INTERVAL", to_text(options.flush_interval)});
+  all.push_back({"STATS_FLUSH_INTERVAL", sluice::to_text(options.flush_interval)});
   return all;
 }
 

@@ -3,9 +3,12 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "config/address.h"
 
 namespace sluice::config {
 
@@ -46,6 +49,7 @@ struct EnvoyOptions {
   std::vector<std::pair<std::string, std::string>> extra_tags;
   std::vector<Mogrifier> mogrifiers;
   std::string prometheus_address = ":9090";
+  std::optional<Address> metrics;  ///< that address, where statistics are shown there
   std::string prometheus_path = "/metrics";
   bool prometheus_milliseconds = false;
   float near_limit_ratio = 0.8F;

@@ -20,8 +20,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool is_error(const Finding& finding) { return finding.severity == Finding::Severity::error; }
-
 class FileList {
  public:
   void add(const fs::path& path) {
@@ -124,7 +122,7 @@ SourceFiles read_files(std::span<const fs::path> paths) {
 Loaded load(const SourceFiles& files, const LoadOptions& options) {
   Loaded loaded = load_texts(files.texts, options);
   if (!files.findings.empty()) {
-    if (std::ranges::any_of(files.findings, is_error)) loaded.policy.reset();
+    if (std::ranges::any_of(files.findings, &Finding::is_error)) loaded.policy.reset();
     loaded.findings.insert(loaded.findings.begin(), files.findings.begin(), files.findings.end());
   }
   return loaded;

@@ -27,6 +27,7 @@ struct Finding {
   int column = 0;
   std::string message;  ///< what is wrong, what is expected, what was found
 
+  [[nodiscard]] bool is_error() const { return severity == Severity::error; }
   /// "file:line:column: error: message"
   [[nodiscard]] std::string to_string() const;
 };

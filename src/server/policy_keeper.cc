@@ -20,13 +20,11 @@ namespace {
 constexpr std::chrono::seconds kRetireAfter{1};
 constexpr int kNice = 10;  // a tenth of a processor that others want whole, too
 
-bool is_error(const policy::Finding& finding) { return finding.severity == policy::Finding::Severity::error; }
-
 /// One line that stands for all errors, for whoever may ask; the log has them whole.
 std::string reason_of(const std::vector<policy::Finding>& findings) {
-  const auto first = std::ranges::find_if(findings, is_error);
+  const auto first = std::ranges::find_if(findings, &policy::Finding::is_error);
   if (first == findings.end()) return "the policy cannot be loaded";
-  const auto more = std::ranges::count_if(findings, is_error) - 1;
+  const auto more = std::ranges::count_if(findings, &policy::Finding::is_error) - 1;
   return policy::public_text(*first) + (more == 0 ? "" : " (and " + std::to_string(more) + " more)");
 }
 
@@ -72,7 +70,7 @@ std::vector<std::string> PolicyKeeper::load_first() {
   if (!loaded.policy) {
     std::vector<std::string> problems;
     for (const policy::Finding& finding : loaded.findings) {
-      if (is_error(finding)) {
+      if (finding.is_error()) {
         problems.push_back(finding.to_string());
       } else {
         log::warn(finding.to_string());
@@ -127,7 +125,7 @@ void PolicyKeeper::finish(Attempt attempt) {
   } else if (attempt.loaded) {
     metrics_.add(metrics::Counter::policy_reloads_refused);
     for (const policy::Finding& finding : attempt.loaded->findings) {
-      log::write(is_error(finding) ? log::Level::error : log::Level::warn, finding.to_string());
+      log::write(finding.is_error() ? log::Level::error : log::Level::warn, finding.to_string());
     }
     log::error("the policy was not loaded; the old one stays in force");
     state_.refused(reason_of(attempt.loaded->findings));

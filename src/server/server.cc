@@ -136,8 +136,11 @@ void Server::open_ports(std::vector<std::string>& problems) {
   };
   // As there, decisions go on when the pages for people cannot be shown.
   const auto open_page = [&](const config::Listen& listen, Ports::Protocol protocol) {
-    if (!envoy_) return open(listen, std::move(protocol));
-    if (const auto problem = ports_.open(listen, std::move(protocol))) log::error(problem->message);
+    if (!envoy_) {
+      open(listen, std::move(protocol));
+    } else if (const auto problem = ports_.open(listen, std::move(protocol))) {
+      log::error(problem->message);
+    }
   };
   const auto http = [](const http::HttpContext& context) {
     return [&context](Worker& worker, Transport transport, std::string client) {
@@ -163,11 +166,8 @@ void Server::open_ports(std::vector<std::string>& problems) {
   open_page(settings_.listen_admin,
             {.name = "admin", .alpn = "http/1.1", .start = http(admin_context_), .refusal = kHttpRefusal});
   if (!envoy_) return;
-  const auto address = envoy_->metrics_address();
-  if (!address) {
-    problems.push_back(address.error().message);
-  } else if (*address) {
-    open_page({.address = **address, .max_connections = 0, .tls = {}},
+  if (const std::optional<config::Address>& address = envoy_->metrics_address()) {
+    open_page({.address = *address, .max_connections = 0, .tls = {}},
               {.name = "metrics", .alpn = "http/1.1", .start = http(metrics_context_), .refusal = kHttpRefusal});
   }
 }
@@ -337,12 +337,12 @@ void Server::worker_ended() {
 }
 
 // What is done again and again, on this thread, as those that decide must not be held up.
-    if (!settings_.redis_url.empty()) workers_[turns_++ % workers_.size()]->tend();
 void Server::tend_soon() {
   tend_timer_.expires_after(store::BanWatch::kAskEvery);
   tend_timer_.async_wait([this](const error_code& cancelled) {
     if (cancelled || running_workers_ == 0) return;
     stores_.tend();
+    if (!settings_.redis_url.empty()) workers_[turns_++ % workers_.size()]->tend();
     ports_.look_at_certificates(false);
     tend_soon();
   });

@@ -145,6 +145,16 @@ class HttpConnection final : private limiter::Call::Owner, private limiter::Verb
   void work_on(std::string_view& bytes, Time now);
   void head_read(Time now);
   void enter_phase(Time now);
+  /// What was pending has been decided: tells it at the present time, and reads on.
+  template <typename Answer>
+  void resume(Answer answer) {
+    const Time now = environment_.clock.now();
+    state_ = State::reading;
+    answer(now);
+    enter_phase(now);
+    work(now);
+    host_.resumed();
+  }
   void serve(Time now);
   [[nodiscard]] bool is_admitted(Time now) const;
   void serve_decision(Time now);

@@ -84,13 +84,7 @@ void HttpConnection::answered(limiter::Call&) { one_answered(); }
 void HttpConnection::answered(limiter::VerbCall&) { one_answered(); }
 
 void HttpConnection::one_answered() {
-  if (--pending_ != 0) return;
-  const Time now = environment_.clock.now();
-  state_ = State::reading;
-  answer_decided(now);
-  enter_phase(now);
-  work(now);
-  host_.resumed();
+  if (--pending_ == 0) resume([this](Time now) { answer_decided(now); });
 }
 
 void HttpConnection::release_calls() {

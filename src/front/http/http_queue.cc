@@ -133,14 +133,9 @@ void HttpConnection::end_wait() {
 
 template <typename Answer>
 void HttpConnection::resume_with(Answer answer) {
-  const Time now = environment_.clock.now();
   const auto held = wait_;  // until its own caller has returned
   end_wait();
-  state_ = State::reading;
-  answer(now);
-  enter_phase(now);
-  work(now);
-  host_.resumed();
+  resume(answer);
 }
 
 }  // namespace sluice::http

@@ -183,12 +183,7 @@ void HttpConnection::serve_throttle(Time now) {
 }
 
 void HttpConnection::step_done() {
-  const Time now = environment_.clock.now();
-  state_ = State::reading;
-  answer_throttle(now);
-  enter_phase(now);
-  work(now);
-  host_.resumed();
+  resume([this](Time now) { answer_throttle(now); });
 }
 
 void HttpConnection::answer_throttle(Time now) {

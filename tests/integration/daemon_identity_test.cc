@@ -113,8 +113,10 @@ TEST(Hold, a_client_that_leaves_ends_its_wait) {
   for (int i = 0; i < 60; ++i) {
     clients.push_back(std::make_unique<HttpClient>(daemon.http()));
     clients.back()->send(slow_request("b"));
+    if (i == 0) {
+      EXPECT_EQ(clients.front()->receive().status, 200);
+    }
   }
-  EXPECT_EQ(clients.front()->receive().status, 200);
   clients.clear();
   // They would be held for 20 s and more, most of them beyond the test's patience. What is open is the one that asks.
   const auto open = [&] {

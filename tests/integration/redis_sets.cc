@@ -135,6 +135,8 @@ ClusterSet::ClusterSet(const SetOptions& options) : set_options_(options) {
        {"--cluster-enabled", "yes", "--cluster-node-timeout", "2000", "--cluster-require-full-coverage", "no"}) {
     all.emplace_back(word);
   }
+  // A replica is not told of before its master has sent it something: after 10 s, unless this says sooner.
+  all.insert(all.end(), {"--repl-ping-replica-period", "1"});
   if (options.setup.over_tls) all.insert(all.end(), {"--tls-cluster", "yes"});
   for (std::size_t i = 0; i < 2 * kMasters; ++i) servers_.push_back(data_server(options, all, i));
   constexpr std::size_t slots = store::redis::kSlots;
@@ -144,7 +146,10 @@ ClusterSet::ClusterSet(const SetOptions& options) : set_options_(options) {
   }
   for (std::size_t i = 0; i < servers_.size(); ++i) {
     servers_[i]->command({"CLUSTER", "SET-CONFIG-EPOCH", std::to_string(i + 1)});
-    if (i > 0) servers_[0]->command({"CLUSTER", "MEET", "127.0.0.1", std::to_string(servers_[i]->port())});
+    // All at once, as hearsay takes longer.
+    for (std::size_t k = 0; k < i; ++k) {
+      servers_[k]->command({"CLUSTER", "MEET", "127.0.0.1", std::to_string(servers_[i]->port())});
+    }
   }
   require(wait_for([&] {
             for (const auto& server : servers_) {

@@ -92,6 +92,7 @@ int inspect(const KeysOptions& options, const std::vector<std::string>& names, K
     }
     out << (options.json ? to_json(*report) + '\n' : to_words(*report));
   }
+  if (names.empty()) err << "sluice keys: no counter matches " << options.pattern << '\n';
   return 0;
 }
 

@@ -100,6 +100,21 @@ TEST_F(RedisClusterSteps, AllOrNothingOverSlots) {
   EXPECT_EQ(peek(leases_, "d").remaining, 8U);
 }
 
+// The windows of a calendar are told to the server with each call, also with what gives back.
+TEST_F(RedisClusterSteps, GivesBackToACalendarsWindow) {
+  store::CountedLimit month{
+      .numbers = {.algorithm = Algorithm::fixed_window, .rate = 20, .period = 1s, .align = Align::calendar},
+      .identity = "d/m;fw",
+      .id = 7};
+  month.numbers.calendar = {.unit = Calendar::Unit::month, .timezone = "UTC"};
+  HeldCheck check({{.limit = &month, .key = "a", .cost = 5}, {.limit = &bucket_, .key = "b", .cost = 11}});
+  ask(io_, *store_, check);
+  EXPECT_EQ(check.failure, store::Failure::none);
+  EXPECT_FALSE(check.admitted);
+  settle(1);
+  EXPECT_EQ(peek(month, "a").remaining, 20U);
+}
+
 TEST_F(RedisClusterSteps, SlotsOfALeakyBucketAreTakenLast) {
   HeldCheck check({{.limit = &slots_, .key = "a", .cost = 3}, {.limit = &bucket_, .key = "b", .cost = 6}});
   ask(io_, *store_, check);

@@ -158,6 +158,9 @@ TEST_F(CliKeys, ResetRemovesExactlyThese) {
   EXPECT_THAT(told.output, HasSubstr("1 key matches; say --yes to remove it"));
   EXPECT_EQ(run({"reset", "--pattern", "sluice:*", "--yes"}).output, "1 of 1 key removed\n");
   EXPECT_EQ(server_->integer({"DBSIZE"}), 1);
+  const Outcome nothing = run({"inspect", "--pattern", "sluice:*"});
+  EXPECT_EQ(nothing.code, 0);
+  EXPECT_THAT(nothing.output, HasSubstr("no counter matches sluice:*"));
 }
 
 // The rights of the daemon's user, and besides them those that the manual names, are enough.

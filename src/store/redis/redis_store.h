@@ -84,7 +84,8 @@ class RedisStore final : public Store,
   void forget() override;
   // Of requests in steps.
   [[nodiscard]] Failure submit_part(SplitCheck& split, SplitCheck::Part& part) override;
-  void give_back(const SplitCheck::Part& part, std::size_t charge, const std::optional<Verb>& verb) override;
+  void give_back(const SplitCheck& split, const SplitCheck::Part& part, std::size_t charge,
+                 const std::optional<Verb>& verb) override;
   void split_done(SplitCheck& split) override;
 
   [[nodiscard]] Progress submit(Check& check, Time now);

@@ -42,7 +42,8 @@ Failure RedisStore::submit_part(SplitCheck& split, SplitCheck::Part& part) {
 }
 
 // Sent once: it may have been carried out even if no answer comes.
-void RedisStore::give_back(const SplitCheck::Part& part, std::size_t charge, const std::optional<Verb>& verb) {
+void RedisStore::give_back(const SplitCheck& split, const SplitCheck::Part& part, std::size_t charge,
+                           const std::optional<Verb>& verb) {
   Link* const link = verb ? pick(part.group) : nullptr;
   // After a new connection it may be another server, which has not seen the charge.
   if (link == nullptr || link->client().link_serial() != part.link_serial) {
@@ -57,8 +58,9 @@ void RedisStore::give_back(const SplitCheck::Part& part, std::size_t charge, con
   free_give_backs_.pop_back();
   step.set(part.own_charges[charge], *verb);
   const std::int64_t now = Session::now();
-  step.failure =
-      submit_to(link, step, {&part.limits[charge], 1}, Time{}, part.group, now, now + options_.timeout.count());
+  // A calendar's windows are told to the server by the caller's time, as they were with the charge.
+  step.failure = submit_to(link, step, {&part.limits[charge], 1}, split.caller(), part.group, now,
+                           now + options_.timeout.count());
   if (step.failure != Failure::none) step.complete();
 }
 

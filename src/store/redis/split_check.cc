@@ -148,7 +148,7 @@ void SplitCheck::undo() {
     if (part.failure != Failure::none) continue;
     for (std::size_t k = 0; part.admitted && part.verb == nullptr && k < part.own_charges.size(); ++k) {
       const bool is_taken = part.own_decisions_[k].allowed && part.own_charges[k].cost > 0;
-      if (is_taken) owner_.give_back(part, k, undoing(part, k));
+      if (is_taken) owner_.give_back(*this, part, k, undoing(part, k));
     }
     tell(part, true);
   }

@@ -59,7 +59,8 @@ class SplitCheck {
     [[nodiscard]] virtual Failure submit_part(SplitCheck& split, Part& part) = 0;
     /// One of a part's charges is to be given back, once, by this verb, which knows the charge's time or entry and so
     /// does nothing once that no longer counts. Nothing: it cannot be given back.
-    virtual void give_back(const Part& part, std::size_t charge, const std::optional<Verb>& verb) = 0;
+    virtual void give_back(const SplitCheck& split, const Part& part, std::size_t charge,
+                           const std::optional<Verb>& verb) = 0;
     /// The request is answered.
     virtual void split_done(SplitCheck& split) = 0;
 

@@ -48,7 +48,8 @@ class Servers : public SplitCheck::Owner {
     if (failure == Failure::none) pending.push_back(&part);
     return failure;
   }
-  void give_back(const SplitCheck::Part& part, std::size_t charge, const std::optional<Verb>& verb) override {
+  void give_back(const SplitCheck& /*split*/, const SplitCheck::Part& part, std::size_t charge,
+                 const std::optional<Verb>& verb) override {
     given_back.push_back({&part, key_of(part.own_charges[charge]), verb});
     if (on_give_back) on_give_back(part, charge, verb);
   }

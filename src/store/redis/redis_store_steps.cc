@@ -59,8 +59,8 @@ void RedisStore::give_back(const SplitCheck& split, const SplitCheck::Part& part
   step.set(part.own_charges[charge], *verb);
   const std::int64_t now = Session::now();
   // A calendar's windows are told to the server by the caller's time, as they were with the charge.
-  step.failure = submit_to(link, step, {&part.limits[charge], 1}, split.caller(), part.group, now,
-                           now + options_.timeout.count());
+  step.failure =
+      submit_to(link, step, {&part.limits[charge], 1}, split.caller(), part.group, now, now + options_.timeout.count());
   if (step.failure != Failure::none) step.complete();
 }
 

@@ -61,6 +61,10 @@ function(sluice_test name)
   target_compile_definitions(${name} PRIVATE SLUICE_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT})
+  if(ARG_TIMEOUT GREATER 300)
+    # Long ones first, so that none of them runs alone at the end.
+    set_tests_properties(${name} PROPERTIES COST ${ARG_TIMEOUT})
+  endif()
 endfunction()
 
 # sluice_fuzzer(NAME SOURCES… LIBS…): with SLUICE_FUZZ a libFuzzer program; else a program that replays files, run by ctest over

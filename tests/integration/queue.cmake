@@ -19,7 +19,7 @@ sluice_test(queue_test SOURCES queue_test.cc queue_deliver_test.cc queue_library
 # Those on Kafka, and those on RabbitMQ and Redis, beside each other: most of their time they wait.
 set_property(TEST queue_test PROPERTY ENVIRONMENT "GTEST_FILTER=-Kafka/*")
 add_test(NAME queue_kafka_test COMMAND queue_test "--gtest_filter=Kafka/*")
-set_tests_properties(queue_kafka_test PROPERTIES LABELS integration TIMEOUT 600)
+set_tests_properties(queue_kafka_test PROPERTIES LABELS integration TIMEOUT 600 COST 600)
 
 # Once for all build folders.
 find_program(MVN_PROGRAM mvn)

@@ -8,10 +8,12 @@
 namespace sluice::cli {
 
 struct LintOptions {
+  // NOLINTNEXTLINE(readability-redundant-member-init): gcc warns of initializers that leave it out
   std::vector<std::string> paths{};  ///< files and directories; none: with `as_envoyproxy` alone, RUNTIME_ROOT's
   bool strict = false;               ///< warnings count as errors
   /// As `serve --compat envoyproxy` reads and judges them: a directory is what RUNTIME_APPDIRECTORY is there.
   bool as_envoyproxy = false;
+  // NOLINTNEXTLINE(readability-redundant-member-init): gcc warns of initializers that leave it out
   std::vector<std::string> environment{};  ///< NAME=value lines, for `as_envoyproxy`
 };
 

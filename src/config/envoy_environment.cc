@@ -295,7 +295,7 @@ class Reading {
       if (value.empty()) reader_.fail(prefix + "_TAGS", "a value for " + tag);
     }
     try {
-      const std::regex tried(mogrifier.pattern);
+      (void)std::regex(mogrifier.pattern);
     } catch (const std::regex_error&) {
       reader_.fail(prefix + "_PATTERN", "a regular expression");
     }

@@ -44,6 +44,7 @@ PolicyKeeper::PolicyKeeper(boost::asio::io_context& io, PolicySources sources, p
   boost::asio::post(thread_, [] { (void)setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kNice); });
 }
 
+// NOLINTNEXTLINE(bugprone-exception-escape): to stop cancels timers, which does not throw in practice
 PolicyKeeper::~PolicyKeeper() { stop(); }
 
 void PolicyKeeper::expose(metrics::Registry& registry) {

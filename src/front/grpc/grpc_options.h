@@ -22,7 +22,7 @@ struct GrpcOptions {
   HeaderOptions headers{.retry_after = true, .rate_limit = false, .x_rate_limit = false};
 
   /// What a health check needs beside a store that has answered once. Any thread; null: that a policy is loaded.
-  std::function<bool(const policy::Policy* policy)> is_healthy{};
+  std::function<bool(const policy::Policy* policy)> is_healthy;
 
   identity::Guard guard;  ///< of the methods that change counters otherwise than by a check
 

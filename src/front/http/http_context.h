@@ -78,9 +78,11 @@ struct HttpContext {
   const metrics::Registry* registry = nullptr;   ///< never null while sessions run
   const policy::ReloadState* reloads = nullptr;  ///< what /healthcheck tells of them; null: nothing
   /// What is wrong with the store, a line each; told to operators alone. Null: nothing can be. Called on any thread.
+  // NOLINTNEXTLINE(readability-redundant-member-init): gcc warns of initializers that leave it out
   std::function<std::string()> store_trouble{};
   queue::Desk* desk = nullptr;        ///< where requests beyond a limit may wait; null: nowhere
   const ExtraPages* pages = nullptr;  ///< null: none
+  // NOLINTNEXTLINE(readability-redundant-member-init): gcc warns of initializers that leave it out
   std::optional<EnvoyWays> envoy{};   ///< set: errors and health as envoyproxy/ratelimit tells them
   bool needs_policy = true;           ///< /healthcheck: for 200
   unsigned throttle_deny_status = 0;  ///< of a denial on POST /throttle; 0: there is no such path

@@ -79,21 +79,23 @@ class FromTheRight {
 
 }  // namespace
 
-IpAddress client_address(const IpAddress& peer, std::span<const std::string_view> lines, AddressSyntax syntax,
-                         std::span<const Network> trusted) {
-  IpAddress client = peer;
+std::optional<IpAddress> client_address(const std::optional<IpAddress>& peer, std::span<const std::string_view> lines,
+                                        AddressSyntax syntax, std::span<const Network> trusted) {
+  std::optional<IpAddress> client = peer;
+  const auto is_trusted = [&] { return !client || contains(trusted, *client); };
   if (syntax == AddressSyntax::single) {
-    if (!contains(trusted, peer) || lines.size() != 1) return client;
-    return IpAddress::parse_node(trim(lines.front())).value_or(client);
+    if (!is_trusted() || lines.size() != 1) return client;
+    const std::optional<IpAddress> told = IpAddress::parse_node(trim(lines.front()));
+    return told ? told : client;
   }
   FromTheRight elements(lines, syntax == AddressSyntax::forwarded);
-  while (contains(trusted, client)) {
+  while (is_trusted()) {
     const std::optional<std::string_view> element = elements.next();
     if (!element) break;
     const std::optional<IpAddress> told =
         syntax == AddressSyntax::forwarded ? address_of_element(*element) : IpAddress::parse_node(*element);
     if (!told) break;
-    client = *told;
+    client = told;
   }
   return client;
 }

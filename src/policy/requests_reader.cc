@@ -49,6 +49,7 @@ class RequestsReader {
     }
     read_jwt();
     read_api_keys();
+    rules_->counts_address = needs_.address.has_value();
     if (needs_.address && fields_.find("trusted_proxies") == nullptr) {
       findings_.warning(*needs_.address,
                         "without `trusted_proxies` the client is whoever is connected: behind a proxy, all of its "
@@ -61,11 +62,18 @@ class RequestsReader {
  private:
   void read_addresses() {
     for (const PlacedText& text : texts_of(fields_, "trusted_proxies", findings_)) {
+      if (text.text == "unix" || text.text == kUnixPeer) {
+        rules_->trusts_unix = true;
+        continue;
+      }
       Result<identity::Network> network = identity::Network::parse(text.text);
       if (network) {
         rules_->trusted_proxies.push_back(*network);
       } else {
-        findings_.error(text.position, fmt::format("`trusted_proxies`: {}", network.error().message));
+        findings_.error(text.position, fmt::format("`trusted_proxies`: {}{}", network.error().message,
+                                    text.text.starts_with("unix")
+                                        ? "; peers on Unix sockets, all of them, are `unix`"
+                                        : ""));
       }
     }
     const auto source = fields_.text("client_address");

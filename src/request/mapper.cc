@@ -266,12 +266,14 @@ std::uint64_t Mapper::cost_of(const Cost& cost) const {
 const std::optional<IpAddress>& Mapper::client() {
   if (std::exchange(has_client_, true)) return client_;
   client_ = IpAddress::parse_node(http_->peer);
-  if (!client_ || rules_->trusted_proxies.empty()) return client_;
+  const bool may_be_trusted =
+      client_ ? !rules_->trusted_proxies.empty() : rules_->trusts_unix && http_->peer.starts_with(kUnixPeer);
+  if (!may_be_trusted) return client_;
   lines_.clear();
   for (const HeaderField& field : http_->headers) {
     if (equal_ignoring_case(field.name, rules_->address_header)) lines_.push_back(field.value);
   }
-  client_ = identity::client_address(*client_, lines_, rules_->address_syntax, rules_->trusted_proxies);
+  client_ = identity::client_address(client_, lines_, rules_->address_syntax, rules_->trusted_proxies);
   return client_;
 }
 

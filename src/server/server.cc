@@ -67,7 +67,7 @@ Server::Server(const config::Settings& settings)
       stores_(settings_),
       waiting_room_(settings_, policies_),
       span_export_(settings_, clock_),
-      policy_keeper_(io_, policy_sources(), policies_, registry_, own_metrics_, [this] { stores_.forget_denials(); }),
+      policy_keeper_(io_, policy_sources(), policies_, registry_, own_metrics_, [this] { policy_in_force(); }),
       ports_(io_, settings_, own_metrics_),
       signals_(io_),
       drain_timer_(io_),
@@ -200,6 +200,25 @@ void Server::warn_of_exposure() const {
         "the admin listener may be reached from other machines and lets everybody in: set access.token_file, "
         "listen.admin.tls.client_ca, or a loopback address",
         {{"listen.admin", config::to_text(admin)}});
+  }
+}
+
+void Server::policy_in_force() {
+  stores_.forget_denials();
+  warn_of_nameless_peers();
+}
+
+/// Limits by address that no request comes under, whenever a policy is put in force.
+void Server::warn_of_nameless_peers() const {
+  const config::Address& http = settings_.listen_http.address;
+  const std::vector<std::string>& behind_balancers = settings_.listen_proxy_protocol;
+  if (http.off || http.socket.empty() || std::ranges::find(behind_balancers, "http") != behind_balancers.end()) return;
+  for (const auto& rules : policies_.get()->requests()) {
+    if (!rules->counts_address || rules->trusts_unix) continue;
+    log::warn(
+        "the HTTP listener is a Unix socket, where peers have no address, so limits by remote_address limit nobody, "
+        "or deny all: trust what the proxy there tells of its clients, `trusted_proxies: [unix]` in `requests`",
+        {{"listen.http", config::to_text(http)}, {"domain", rules->domain}});
   }
 }
 

@@ -48,6 +48,8 @@ class Server {
   [[nodiscard]] std::optional<Error> read_resp_password();
   [[nodiscard]] std::optional<Error> guard();
   void warn_of_exposure() const;
+  void policy_in_force();
+  void warn_of_nameless_peers() const;
   [[nodiscard]] PolicySources policy_sources() const;
   [[nodiscard]] bool replaces_envoyproxy() const { return settings_.compat == config::Compat::envoyproxy; }
   [[nodiscard]] std::vector<std::string> load_policy();

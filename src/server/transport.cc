@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <tuple>
 
+#include "sluice/http_request.h"
+
 namespace sluice::server {
 
 namespace asio = boost::asio;
@@ -74,6 +76,9 @@ void Transport::close() {
 
 std::string Transport::peer_address() const {
   ErrorCode error;
+  // The own end's name: it is known also when the peer has gone.
+  const auto here = socket_.local_endpoint(error);
+  if (!error && here.protocol().family() == AF_UNIX) return std::string(kUnixPeer);
   const auto peer = socket_.remote_endpoint(error);
   const int family = error ? AF_UNSPEC : peer.protocol().family();
   if (family != AF_INET && family != AF_INET6) return {};

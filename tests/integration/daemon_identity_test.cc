@@ -19,6 +19,7 @@ using sluice::test::HttpAnswer;
 using sluice::test::HttpClient;
 using sluice::test::TempFolder;
 using testing::HasSubstr;
+using testing::Not;
 
 constexpr std::string_view kPolicy = R"(
 domain: edge
@@ -75,6 +76,62 @@ TEST(ProxyProtocol, a_connection_without_its_header_is_closed) {
     EXPECT_TRUE(client.ended()) << other;
   }
   EXPECT_EQ(ask(daemon, "PROXY UNKNOWN\r\n").status, 200);
+}
+
+std::string policy_trusting(std::string_view proxies) {
+  std::string text(kPolicy);
+  const std::string_view nobody = "trusted_proxies: []";
+  return text.replace(text.find(nobody), nobody.size(), "trusted_proxies: [" + std::string(proxies) + "]");
+}
+
+std::string from(std::string_view client) {
+  return "GET /v1/authorize HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: " + std::string(client) + "\r\n\r\n";
+}
+
+TEST(UnixSocket, a_proxy_there_that_is_trusted_tells_of_its_clients) {
+  const TempFolder folder;
+  const std::string address = "unix:" + (folder.path() / "http.sock").string();
+  Daemon daemon(folder.write("p.yaml", policy_trusting("unix")), {"--listen.http", address});
+  ASSERT_EQ(daemon.http(), address);
+  HttpClient client(address);
+  for (const int status : {200, 200, 429}) {
+    client.send(from("1.1.1.1, 198.51.100.1"));
+    EXPECT_EQ(client.receive().status, status);
+  }
+  client.send(from("198.51.100.2"));
+  EXPECT_EQ(client.receive().status, 200);
+  EXPECT_THAT(daemon.process().output(), Not(HasSubstr("where peers have no address")));
+}
+
+TEST(UnixSocket, a_balancer_there_that_knows_no_client_is_trusted_itself) {
+  const TempFolder folder;
+  const std::string address = "unix:" + (folder.path() / "http.sock").string();
+  const Daemon daemon(folder.write("p.yaml", policy_trusting("unix")),
+                      {"--listen.http", address, "--listen.proxy_protocol", "http"});
+  ASSERT_EQ(daemon.http(), address);
+  HttpClient client(address);
+  client.send("PROXY UNKNOWN\r\n");
+  for (const int status : {200, 200, 429}) {
+    client.send(from("198.51.100.1"));
+    EXPECT_EQ(client.receive().status, status);
+  }
+}
+
+TEST(UnixSocket, a_policy_that_counts_nobody_there_is_told_of_at_the_start_and_after_a_reload) {
+  const TempFolder folder;
+  const std::string address = "unix:" + (folder.path() / "http.sock").string();
+  const std::string policy = folder.write("p.yaml", kPolicy);
+  Daemon daemon(policy, {"--listen.http", address});
+  ASSERT_EQ(daemon.http(), address);
+  const std::string start = daemon.process().output();
+  const std::string_view warning = "the HTTP listener is a Unix socket, where peers have no address";
+  EXPECT_THAT(start, HasSubstr(warning));
+  HttpClient client(address);
+  client.send(from("198.51.100.1"));
+  EXPECT_EQ(client.receive().status, 200);
+  (void)folder.write("p.yaml", policy_trusting("10.0.0.0/8"));
+  ASSERT_TRUE(daemon.process().has_printed("policy loaded again"));
+  EXPECT_THAT(daemon.process().output().substr(start.size()), HasSubstr(warning));
 }
 
 std::string slow_request(std::string_view key) {

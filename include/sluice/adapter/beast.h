@@ -34,7 +34,7 @@
 
 namespace sluice {
 
-/// What a message says of a request. `peer`: the address of who is connected, "192.0.2.7"; `headers` is the storage of
+/// What a message says of a request. `peer`: the address of who is connected, "192.0.2.7", or kUnixPeer; `headers` is the storage of
 /// the fields. The views live as long as all three.
 template <typename Fields>
 HttpRequest beast_request(const boost::beast::http::request_header<Fields>& request, std::string_view peer,

@@ -59,8 +59,10 @@ inline std::string grpc_retry_details(grpc::StatusCode code, std::string_view me
   return status;
 }
 
-/// "ipv4:192.0.2.7:50051" → "192.0.2.7:50051"; "ipv6:%5B::1%5D:50051" → "[::1]:50051"; others are no addresses.
+/// "ipv4:192.0.2.7:50051" → "192.0.2.7:50051"; "ipv6:%5B::1%5D:50051" → "[::1]:50051"; "unix:/path" → kUnixPeer;
+/// others are no addresses.
 inline std::string grpc_peer_address(std::string_view peer) {
+  if (peer.starts_with("unix:") || peer.starts_with("unix-abstract:")) return std::string(kUnixPeer);
   if (!peer.starts_with("ipv4:") && !peer.starts_with("ipv6:")) return {};
   peer.remove_prefix(5);
   std::string address;

@@ -35,6 +35,8 @@ inline HttpRequest httplib_request(const httplib::Request& request, std::vector<
   result.method = request.method;
   result.target = request.target;
   result.peer = request.remote_addr;
+  // Only a Unix socket has no address at its own end, either.
+  if (request.remote_addr.empty() && request.local_addr.empty()) result.peer = kUnixPeer;
   for (const auto& [name, value] : request.headers) {
     headers.push_back({.name = name, .value = value});
     if (result.host.empty() && internal::is_host(name)) result.host = value;

@@ -275,7 +275,9 @@ TEST(GrpcAdapterParts, RetryInfoTellsTheWaitToTheNanosecond) {
 TEST(GrpcAdapterParts, AddressesOfPeers) {
   EXPECT_EQ(internal::grpc_peer_address("ipv4:192.0.2.7:50051"), "192.0.2.7:50051");
   EXPECT_EQ(internal::grpc_peer_address("ipv6:%5B2001:db8::1%5D:50051"), "[2001:db8::1]:50051");
-  EXPECT_EQ(internal::grpc_peer_address("unix:/run/shop.sock"), "");
+  EXPECT_EQ(internal::grpc_peer_address("unix:/run/shop.sock"), kUnixPeer);
+  EXPECT_EQ(internal::grpc_peer_address("unix-abstract:shop"), kUnixPeer);
+  EXPECT_EQ(internal::grpc_peer_address("vsock:3:1"), "");
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/time.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <array>
@@ -15,7 +16,25 @@
 
 namespace sluice::test {
 
+namespace {
+
+int connect_to_path(const std::string& path) {
+  sockaddr_un to{};
+  to.sun_family = AF_UNIX;
+  path.copy(static_cast<char*>(to.sun_path), sizeof to.sun_path - 1);
+  const int made = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const timeval patience{.tv_sec = kPatience.count(), .tv_usec = 0};
+  ::setsockopt(made, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  ::setsockopt(made, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+  if (::connect(made, reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0) return made;
+  ::close(made);
+  return -1;
+}
+
+}  // namespace
+
 int connect_to(const std::string& address) {
+  if (address.starts_with("unix:")) return connect_to_path(address.substr(5));
   const std::size_t colon = address.rfind(':');
   sockaddr_in to{};
   to.sin_family = AF_INET;

@@ -20,7 +20,7 @@ struct HttpAnswer {
 /// One blocking connection; everything gives up after kPatience. Not thread-safe.
 class HttpClient {
  public:
-  /// `address` as the daemon logs it: "127.0.0.1:8080".
+  /// `address` as the daemon logs it: "127.0.0.1:8080", "unix:/path".
   explicit HttpClient(const std::string& address);
   ~HttpClient();
   HttpClient(const HttpClient&) = delete;

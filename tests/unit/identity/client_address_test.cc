@@ -25,7 +25,7 @@ std::string client(std::string_view peer, std::initializer_list<std::string_view
   EXPECT_TRUE(address) << peer;
   std::string text;
   const std::vector<std::string_view> all(lines);
-  client_address(*address, all, syntax, trusted()).append_to(text);
+  client_address(address, all, syntax, trusted())->append_to(text);
   return text;
 }
 
@@ -70,6 +70,21 @@ TEST(ClientAddress, ends_at_what_is_no_address) {
 TEST(ClientAddress, mapped_proxies_are_trusted_as_ipv4) {
   EXPECT_EQ(client("::ffff:10.0.0.5", {"198.51.100.9, ::ffff:10.0.0.2"}), "198.51.100.9");
   EXPECT_EQ(client("fd00::5", {"[2001:db8::9]:443"}), "2001:db8::9");
+}
+
+TEST(ClientAddress, a_trusted_peer_may_have_no_address) {
+  const auto behind = [](std::string_view line, AddressSyntax syntax = AddressSyntax::list) {
+    std::string text = "-";
+    const std::vector<std::string_view> lines{line};
+    if (const auto found = client_address(std::nullopt, lines, syntax, trusted())) found->append_to(text = {});
+    return text;
+  };
+  EXPECT_EQ(behind("1.1.1.1, 198.51.100.9"), "198.51.100.9");
+  EXPECT_EQ(behind("198.51.100.9, 10.0.0.2"), "198.51.100.9");
+  EXPECT_EQ(behind("for=198.51.100.9", AddressSyntax::forwarded), "198.51.100.9");
+  EXPECT_EQ(behind("198.51.100.9", AddressSyntax::single), "198.51.100.9");
+  for (const std::string_view nobody : {"", "unknown", "198.51.100.9, unix:"}) EXPECT_EQ(behind(nobody), "-") << nobody;
+  EXPECT_EQ(behind("unknown", AddressSyntax::single), "-");
 }
 
 TEST(ClientAddress, a_long_field_costs_its_end_alone) {

@@ -206,6 +206,21 @@ TEST(Mapper, an_address_that_is_not_known_is_no_address) {
   EXPECT_EQ(mapping.of({}, "/", "[::ffff:1.2.3.4]:9"), "(remote_address=1.2.3.4)");
 }
 
+TEST(Mapper, a_peer_on_a_unix_socket_is_a_proxy_where_that_is_said) {
+  const auto mapped = [](std::string_view trusted, std::string_view peer) {
+    Mapping mapping("  trusted_proxies: " + std::string(trusted) +
+                    "\n  rate_limits: [ { actions: [ { remote_address: { on_missing: deny } } ] } ]\n");
+    return mapping.of({{"X-Forwarded-For", "1.1.1.1, 2.2.2.2, 10.0.0.9"}}, "/", peer);
+  };
+  EXPECT_EQ(mapped("[unix]", "unix:"), "(remote_address=10.0.0.9)");
+  EXPECT_EQ(mapped("[10.0.0.0/8, 'unix:']", "unix:/run/shop.sock"), "(remote_address=2.2.2.2)");
+  EXPECT_EQ(mapped("[unix]", "10.0.0.5"), "(remote_address=10.0.0.5)");
+  for (const std::string_view other : {"", "@", "localhost"}) {
+    EXPECT_EQ(mapped("[unix]", other), "401: the client's address is not known") << other;
+  }
+  EXPECT_EQ(mapped("[10.0.0.0/8]", "unix:"), "401: the client's address is not known");
+}
+
 TEST(Mapper, is_used_again_without_traces) {
   Mapping mapping(R"(
   trusted_proxies: []

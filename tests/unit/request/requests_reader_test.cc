@@ -44,6 +44,9 @@ TEST(RequestsReader, addresses) {
             "address, found 'proxy'\n"
             "p.yaml:4:19: error: `client_address` must be one of x-forwarded-for, forwarded, x-real-ip, found "
             "\"x-client\"\n");
+  EXPECT_EQ(findings("  trusted_proxies: [unix, 'unix:']\n  rate_limits: [ { actions: [ remote_address ] } ]\n"), "");
+  EXPECT_THAT(findings("  trusted_proxies: [unix:/s]\n  rate_limits: [ { actions: [ remote_address ] } ]\n"),
+              HasSubstr("found 'unix:/s'; peers on Unix sockets, all of them, are `unix`"));
   EXPECT_THAT(findings("  rate_limits: [ { actions: [ remote_address ] } ]\n"),
               HasSubstr("p.yaml:3:31: warning: without `trusted_proxies` the client is whoever is connected"));
   EXPECT_THAT(of_action("remote_address: { v6_prefix: 129 }"),

@@ -32,9 +32,10 @@ inline constexpr std::size_t kMaxWatchedBytes = std::size_t{4} * 1024 * 1024;
 /// Its state now; all zeros when it is not there.
 [[nodiscard]] FileStamp stamp_of(const std::string& path);
 
-/// A T parsed from a file. Thread-safe. Whoever asks looks at the file, at most once a second, and reads it again when
-/// it is another: also through a link that was pointed elsewhere. What cannot be read leaves the old contents in force
-/// and is logged, once for each state of the file.
+/// A T parsed from a file. Thread-safe. Somebody looks at the file by look_now() once a second, or whoever asks does by
+/// look(), at most as often, and it is read again when it is another: also through a link that was pointed elsewhere.
+/// What cannot be read leaves the old contents in force and is logged, once for each state of the file. A state that
+/// nobody looks at is never in force, so where revoking must hold, look_now() is called by time, not by requests.
 template <typename T>
 class WatchedFile {
  public:
@@ -55,6 +56,25 @@ class WatchedFile {
     if (steady < next || !next_look_.compare_exchange_strong(next, steady + kInterval, std::memory_order_relaxed)) {
       return;
     }
+    look();
+  }
+  /// The same whenever it is called, and keeps look() from it for a second.
+  void look_now(std::int64_t steady) {
+    next_look_.store(steady + kInterval, std::memory_order_relaxed);
+    look();
+  }
+  [[nodiscard]] std::uint64_t generation() const { return generation_.load(std::memory_order_acquire); }
+  [[nodiscard]] std::shared_ptr<const T> get() const {
+    const std::scoped_lock lock(mutex_);
+    return contents_;
+  }
+
+ private:
+  static constexpr std::int64_t kInterval = 1'000'000'000;
+
+  WatchedFile(std::string path, Parse parse) : path_(std::move(path)), parse_(std::move(parse)) {}
+
+  void look() {
     const std::scoped_lock looking(reading_);
     if (stamp_of(path_) == stamp_) return;
     Result<std::shared_ptr<const T>> contents = read();
@@ -68,16 +88,6 @@ class WatchedFile {
     contents_ = *std::move(contents);
     generation_.fetch_add(1, std::memory_order_release);
   }
-  [[nodiscard]] std::uint64_t generation() const { return generation_.load(std::memory_order_acquire); }
-  [[nodiscard]] std::shared_ptr<const T> get() const {
-    const std::scoped_lock lock(mutex_);
-    return contents_;
-  }
-
- private:
-  static constexpr std::int64_t kInterval = 1'000'000'000;
-
-  WatchedFile(std::string path, Parse parse) : path_(std::move(path)), parse_(std::move(parse)) {}
 
   /// Takes note of the state read, whatever comes of it.
   Result<std::shared_ptr<const T>> read() {

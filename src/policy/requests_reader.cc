@@ -15,6 +15,7 @@
 #include "policy/actions_reader.h"
 #include "policy/field_reader.h"
 #include "policy/requests_fields.h"
+#include "sluice/http_request.h"
 
 namespace sluice::policy {
 namespace {

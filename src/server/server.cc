@@ -363,8 +363,23 @@ void Server::tend_soon() {
     stores_.tend();
     if (!settings_.redis_url.empty()) workers_[turns_++ % workers_.size()]->tend();
     ports_.look_at_certificates(false);
+    look_at_keys();
     tend_soon();
   });
+}
+
+// By time, not by requests alone: what was revoked between two of them must not be in force again when the file breaks
+// before the next.
+void Server::look_at_keys() {
+  const std::int64_t now = clock_.now().steady;
+  if (tokens_ != nullptr) tokens_->look_now(now);
+  const auto& policy = policies_.get();
+  if (policy == nullptr) return;
+  for (const auto& rules : policy->requests()) {
+    if (rules->api_keys != nullptr) rules->api_keys->look_now(now);
+    if (rules->jwt == nullptr) continue;
+    for (const auto& file : rules->jwt->files) file->look_now(now);
+  }
 }
 
 }  // namespace sluice::server

@@ -59,6 +59,7 @@ class Server {
   void stop();
   void worker_ended();
   void tend_soon();
+  void look_at_keys();
 
   const config::Settings settings_;
   SystemClock clock_;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -132,6 +133,84 @@ TEST(UnixSocket, a_policy_that_counts_nobody_there_is_told_of_at_the_start_and_a
   (void)folder.write("p.yaml", policy_trusting("10.0.0.0/8"));
   ASSERT_TRUE(daemon.process().has_printed("policy loaded again"));
   EXPECT_THAT(daemon.process().output().substr(start.size()), HasSubstr(warning));
+}
+
+/// A file of keys that are exchanged, and then broken, while nobody asks for anything.
+class Rotation {
+ public:
+  Rotation(const TempFolder& folder, std::string_view first) : folder_(folder), path_(folder.write("keys", first)) {}
+  [[nodiscard]] const std::string& path() const { return path_; }
+  /// Returns when the daemon has said `word` of it.
+  void replace(const Daemon& daemon, std::string_view text, std::string_view word) const {
+    std::filesystem::rename(folder_.write("keys.next", text), path_);
+    EXPECT_TRUE(daemon.process().has_printed(word)) << text;
+  }
+  void run(const Daemon& daemon, std::string_view second) const {
+    replace(daemon, second, "a file has changed and was read again");
+    replace(daemon, "oops", "a file has changed and cannot be read; what it held before stays in force");
+  }
+
+ private:
+  const TempFolder& folder_;
+  std::string path_;
+};
+
+int status_of(const Daemon& daemon, const std::string& path, const std::string& field) {
+  HttpClient client(daemon.http());
+  client.send("GET " + path + " HTTP/1.1\r\nHost: x\r\n" + field + "\r\n\r\n");
+  return client.receive().status;
+}
+
+TEST(Rotation, a_token_taken_out_while_nobody_asked_stays_out_when_the_file_breaks) {
+  const TempFolder folder;
+  const Rotation rotation(folder, "ops old-token\n");
+  const Daemon daemon(folder.write("p.yaml", kPolicy), {"--access.token_file", rotation.path()});
+  ASSERT_TRUE(daemon.ready());
+  rotation.run(daemon, "ops new-token\n");
+  EXPECT_EQ(status_of(daemon, "/metrics", "Authorization: Bearer old-token"), 401);
+  EXPECT_EQ(status_of(daemon, "/metrics", "Authorization: Bearer new-token"), 200);
+}
+
+TEST(Rotation, so_does_an_api_key) {
+  const TempFolder folder;
+  const Rotation rotation(folder, "alice old-key\n");
+  const Daemon daemon(folder.write("p.yaml", R"(
+domain: edge
+descriptors: [ { key: api_key, rate_limit: { unit: day, requests_per_unit: 100 } } ]
+requests:
+  api_keys: { file: keys }
+  rate_limits: [ { actions: [ { api_key: { header_name: x-key } } ] } ]
+)"));
+  ASSERT_TRUE(daemon.ready());
+  rotation.run(daemon, "alice new-key\n");
+  EXPECT_EQ(status_of(daemon, "/v1/authorize", "X-Key: old-key"), 401);
+  EXPECT_EQ(status_of(daemon, "/v1/authorize", "X-Key: new-key"), 200);
+}
+
+TEST(Rotation, so_does_what_a_key_has_signed) {
+  // {"sub":"u"}, HS256 by each secret.
+  constexpr std::string_view old_token =
+      "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJ1In0.1j1JQHS-25YzwCSd1k_bW6N9dD-9L9_Ue1jktNf8mtQ";
+  constexpr std::string_view new_token =
+      "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJ1In0.zzaVqtJT7t4jLgl9A532ypmP8bQpTuf2xW8Hu9bI6S8";
+  const TempFolder folder;
+  const Rotation rotation(folder, "the first secret of all, 32 bytes");
+  const Daemon daemon(folder.write("p.yaml", R"(
+domain: edge
+descriptors: [ { key: sub, rate_limit: { unit: day, requests_per_unit: 100 } } ]
+requests:
+  jwt: { algorithms: [HS256], secret_file: keys }
+  rate_limits: [ { actions: [ { jwt_claim: { claim: sub } } ] } ]
+)"));
+  ASSERT_TRUE(daemon.ready());
+  const auto ask_by = [&](std::string_view token) {
+    return status_of(daemon, "/v1/authorize", "Authorization: Bearer " + std::string(token));
+  };
+  EXPECT_EQ(ask_by(old_token), 200);
+  rotation.replace(daemon, "the second secret of them, 32 bytes", "a file has changed and was read again");
+  rotation.replace(daemon, "", "a file has changed and cannot be read; what it held before stays in force");
+  EXPECT_EQ(ask_by(old_token), 401);
+  EXPECT_EQ(ask_by(new_token), 200);
 }
 
 std::string slow_request(std::string_view key) {

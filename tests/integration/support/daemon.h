@@ -42,6 +42,7 @@ class Daemon {
   [[nodiscard]] std::string admin() const { return process_.line_after("listening admin ").value_or("127.0.0.1:1"); }
   [[nodiscard]] std::string grpc() const { return process_.line_after("listening grpc ").value_or("127.0.0.1:1"); }
   [[nodiscard]] Process& process() { return process_; }
+  [[nodiscard]] const Process& process() const { return process_; }
 
  private:
   Process process_;

@@ -78,6 +78,23 @@ TEST_F(KeyFiles, what_cannot_be_read_leaves_the_old_keys_in_force) {
   EXPECT_EQ(verifier.verify(token, now_).fault, JwtFault::none);
 }
 
+TEST_F(KeyFiles, what_was_looked_at_by_time_holds_when_the_file_breaks_before_the_next_question) {
+  const std::string path = write("secret", "secret a");
+  auto file = KeyFile::open(path, KeySet::from_secret);
+  ASSERT_TRUE(file);
+  write("secret", "secret bb");
+  (*file)->look_now(now_.steady);
+  write("secret", "");
+  now_.steady += kSecond / 2;
+  (*file)->look(now_.steady);
+  EXPECT_EQ((*file)->generation(), 2U);
+  (*file)->look_now(now_.steady);
+  now_.steady += kSecond;
+  (*file)->look(now_.steady);
+  EXPECT_EQ((*file)->generation(), 2U);
+  EXPECT_EQ((*file)->get()->keys()[0].secret_size(), 9U);
+}
+
 TEST_F(KeyFiles, follows_a_link_that_is_pointed_elsewhere) {
   const fs::path link = folder_ / "current";
   fs::create_symlink(write("a", "secret a"), link);

@@ -61,7 +61,7 @@ struct HttpAnswer {
   enum class Reason : std::uint8_t {
     none,          ///< it is not
     over_limit,    ///< by a limit
-    unauthorized,  ///< an identity that the keys need is absent or cannot be verified
+    unauthorized,  ///< an identity that the keys need is absent or cannot be verified, or the host is malformed (400)
     unavailable,   ///< the store failed and the limit says deny, or there was no decision (answer.problem says why)
     invalid_keys,  ///< the program's keys are none: a mistake of its own
     waiting        ///< not denied, but stored: it is worked off later (sluice/http_queues.h)

@@ -79,6 +79,11 @@ class HttpLimits::Impl {
       return nullptr;
     }
     if (!mapper->map(request, now)) {
+      constexpr unsigned bad_request = 400;
+      if (mapper->is_malformed()) {
+        refuse(HttpAnswer::Reason::unauthorized, bad_request, "invalid_request", mapper->refusal(), out);
+        return nullptr;
+      }
       refuse(HttpAnswer::Reason::unauthorized, answers().unauthorized_status, "unauthorized", mapper->refusal(), out);
       if (!mapper->challenge().empty()) out.headers.add("WWW-Authenticate") = mapper->challenge();
       return nullptr;

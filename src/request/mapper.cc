@@ -67,7 +67,7 @@ Mapper::Mapper(std::shared_ptr<const Rules> rules) : rules_(std::move(rules)) {
 bool Mapper::map(const HttpRequest& http, Time now) {
   http_ = &http;
   now_ = now;
-  has_client_ = has_path_ = has_token_ = false;
+  has_client_ = has_path_ = has_token_ = is_malformed_ = false;
   used_texts_ = 0;
   entries_.clear();
   descriptors_.clear();
@@ -119,7 +119,7 @@ Mapper::Outcome Mapper::apply(const Action& action) {
     case Action::Kind::api_key:
       return add_api_key(action);
     case Action::Kind::cookie: {
-      const std::optional<std::string_view> value = find_cookie(*http_, action.source);
+      const std::optional<std::string_view> value = find_cookie(*http_, action.source).first;
       if (!value || value->empty()) return missing(action, "the cookie ", "is missing", {});
       return add(action.key, *value);
     }
@@ -164,8 +164,18 @@ Mapper::Outcome Mapper::add_header(const Action& action) {
     return missing(action, "the header ", "is empty", {});
   if (action.source == ":authority" || action.source == "host") {
     std::string& text = scratch();
-    append_normal_host(*header.first, text);
-    return add(action.key, text);
+    switch (append_normal_host(*header.first, text)) {
+      case HostForm::good:
+        return add(action.key, text);
+      case HostForm::none:
+        return missing(action, "the header ", "names no host", {});
+      case HostForm::malformed:
+        // Not as a missing one: who writes nonsense behind a name would not be counted by it.
+        refusal_ = "the host is malformed";
+        challenge_ = {};
+        is_malformed_ = true;
+        return Outcome::refused;
+    }
   }
   return add(action.key, *header.first);
 }
@@ -189,22 +199,27 @@ Mapper::Outcome Mapper::add_claim(const Action& action) {
 
 Mapper::Outcome Mapper::add_api_key(const Action& action) {
   std::optional<std::string_view> key;
+  bool is_ambiguous = false;
   switch (action.place) {
     case Place::header: {
       const FoundHeader header = find_header(*http_, action.source);
-      if (header.count > 1) return missing(action, {}, "there are several API keys", kApiKey);
+      is_ambiguous = header.count > 1;
       key = header.first;
       break;
     }
     case Place::parameter: {
       std::string& value = scratch();
-      if (find_parameter(http_->target, action.source, value)) key = value;
+      if (find_parameter(http_->target, action.source, value, &is_ambiguous)) key = value;
       break;
     }
-    case Place::cookie:
-      key = find_cookie(*http_, action.source);
+    case Place::cookie: {
+      const FoundCookie cookie = find_cookie(*http_, action.source);
+      is_ambiguous = cookie.is_ambiguous;
+      key = cookie.first;
       break;
+    }
   }
+  if (is_ambiguous) return missing(action, {}, "there are several API keys", kApiKey);
   if (!key || key->empty()) return missing(action, {}, "an API key is needed", kApiKey);
   rules_->api_keys->look(now_.steady);
   const std::shared_ptr<const identity::ApiKeys> table = rules_->api_keys->get();
@@ -296,7 +311,9 @@ std::optional<std::string_view> Mapper::find_token(bool& is_ambiguous) const {
     }
   }
   if (rules_->jwt_cookie.empty()) return std::nullopt;
-  return find_cookie(*http_, rules_->jwt_cookie);
+  const FoundCookie cookie = find_cookie(*http_, rules_->jwt_cookie);
+  is_ambiguous = cookie.is_ambiguous;
+  return is_ambiguous ? std::nullopt : cookie.first;
 }
 
 void Mapper::read_token() {

@@ -23,14 +23,16 @@ class Mapper {
  public:
   explicit Mapper(std::shared_ptr<const Rules> rules);
 
-  /// False: refused (401), as an identity that the rules demand is absent or cannot be verified. True: descriptors()
-  /// are those of `http`; there may be none, then nothing limits it.
+  /// False: refused, as an identity that the rules demand is absent or cannot be verified (401), or is_malformed()
+  /// (400). True: descriptors() are those of `http`; there may be none, then nothing limits it.
   [[nodiscard]] bool map(const HttpRequest& http, Time now);
   /// Views into `http` and the mapper: valid until the next map().
   [[nodiscard]] const Request& request() const { return request_; }
   /// Why it was refused: "the token has expired".
   [[nodiscard]] const std::string& refusal() const { return refusal_; }
-  /// What to answer in WWW-Authenticate.
+  /// It was refused as no request of HTTP: its host, which counts, is none.
+  [[nodiscard]] bool is_malformed() const { return is_malformed_; }
+  /// What to answer in WWW-Authenticate; empty: nothing.
   [[nodiscard]] std::string_view challenge() const { return challenge_; }
 
   [[nodiscard]] const Rules& rules() const { return *rules_; }
@@ -76,6 +78,7 @@ class Mapper {
   bool has_token_ = false;
   const identity::Jwt* jwt_ = nullptr;  ///< null: no token
   bool is_ambiguous_ = false;           ///< several tokens
+  bool is_malformed_ = false;
 
   std::vector<Entry> entries_;
   std::vector<Descriptor> descriptors_;

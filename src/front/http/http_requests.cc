@@ -297,6 +297,10 @@ void HttpConnection::serve_authorize(Time now) {
   deny_status_ = query.deny_status.value_or(rules.deny_status.value_or(environment_.context.options.deny_status));
   const HttpRequest client = client_request(reader_.kept_head(), form, query.from, peer_);
   if (!mapper->map(client, now)) {
+    if (mapper->is_malformed()) {
+      reply_error(400, "invalid_request", mapper->refusal(), now);
+      return;
+    }
     reply_unauthorized(mapper->refusal(), mapper->challenge(), now);
     return;
   }

@@ -99,6 +99,20 @@ TEST_F(Authorize, the_fields_that_the_proxy_sets_rule) {
   EXPECT_EQ(answer("/v1/ext_authzz").status, 404);
 }
 
+TEST_F(Authorize, a_host_that_is_none_is_a_bad_request_where_it_counts) {
+  EXPECT_EQ(answer("/v1/authorize", "X-Forwarded-Host: a:x\r\n").status, 200);
+  wire_.load(R"(
+domain: edge
+descriptors: [ { key: host, rate_limit: { unit: day, requests_per_unit: 1 } } ]
+requests: { rate_limits: [ { actions: [ { request_headers: { header_name: ":authority", descriptor_key: host } } ] } ] }
+)");
+  EXPECT_EQ(answer("/v1/authorize", "X-Forwarded-Host: a:080\r\n").status, 200);
+  EXPECT_EQ(answer("/v1/authorize", "X-Forwarded-Host: A.:\r\n").status, 429);
+  const Response odd = answer("/v1/authorize", "X-Forwarded-Host: a:x\r\n");
+  EXPECT_EQ(odd.status, 400);
+  EXPECT_THAT(odd.body, HasSubstr(R"("error":"invalid_request","message":"the host is malformed")"));
+}
+
 TEST_F(Authorize, heads_that_are_too_large_have_their_answers) {
   std::string many;
   for (int i = 0; i < 1'000; ++i) many += "X-" + std::to_string(i) + ": 1\r\n";

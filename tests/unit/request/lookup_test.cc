@@ -14,7 +14,8 @@ namespace {
 std::string cookie(std::vector<HeaderField> headers, std::string_view name) {
   HttpRequest request;
   request.headers = headers;
-  return std::string(find_cookie(request, name).value_or("-"));
+  const FoundCookie found = find_cookie(request, name);
+  return std::string(found.first.value_or("-")) + (found.is_ambiguous ? " or another" : "");
 }
 
 std::string parameter(std::string_view target, std::string_view name) {
@@ -39,7 +40,9 @@ TEST(Lookup, headers_in_any_case_the_first_of_several) {
 TEST(Lookup, cookies) {
   EXPECT_EQ(cookie({{"Cookie", "a=1; session=x=y ;b=2"}}, "session"), "x=y");
   EXPECT_EQ(cookie({{"Cookie", "a=1"}, {"cookie", "session=\"q\""}}, "session"), "q");
-  EXPECT_EQ(cookie({{"Cookie", "session=1; session=2"}}, "session"), "1");
+  EXPECT_EQ(cookie({{"Cookie", "session=1; session=2"}}, "session"), "1 or another");
+  EXPECT_EQ(cookie({{"Cookie", "session=1"}, {"Cookie", "a=2; session="}}, "session"), "1 or another");
+  EXPECT_EQ(cookie({{"Cookie", "session=1; a=2"}, {"Cookie", "session=\"1\"; a=3"}}, "session"), "1");
   EXPECT_EQ(cookie({{"Cookie", "Session=1; xsession=2; session; =; ;;"}}, "session"), "-");
   EXPECT_EQ(cookie({{"Cookie", "session="}}, "session"), "");
   EXPECT_EQ(cookie({{"Cookie", std::string(65'536, ';')}}, "session"), "-");
@@ -52,6 +55,13 @@ TEST(Lookup, parameters_of_the_query) {
   EXPECT_EQ(parameter("/a?KEY=1&xkey=2#&key=3", "key"), "-");
   EXPECT_EQ(parameter("/a?key=%zz%4", "key"), "%zz%4");
   EXPECT_EQ(parameter("/key=1", "key"), "-");
+  std::string value;
+  bool is_ambiguous = false;
+  EXPECT_TRUE(find_parameter("/?key=1&k%65y=%31&x=2#key=3", "key", value, &is_ambiguous));
+  EXPECT_FALSE(is_ambiguous);
+  EXPECT_TRUE(find_parameter("/?key=1&x=2&k%65y=3&key=4", "key", value, &is_ambiguous));
+  EXPECT_TRUE(is_ambiguous);
+  EXPECT_EQ(value, "1");
 }
 
 TEST(Percent, equivalent_texts_become_equal) {
@@ -75,17 +85,32 @@ TEST(Percent, equivalent_texts_become_equal) {
 TEST(Lookup, hosts_have_one_spelling) {
   const auto normal = [](std::string_view host) {
     std::string out;
-    append_normal_host(host, out);
-    return out;
+    const HostForm form = append_normal_host(host, out);
+    if (form == HostForm::good) return out;
+    EXPECT_EQ(out, "") << host;
+    return std::string(form == HostForm::none ? "none" : "malformed");
   };
   for (const std::string_view host :
-       {"example.com", "Example.COM", "example.com.", "example.com:80", "example.com.:443"}) {
+       {"example.com", "Example.COM", "example.com.", "example.com..", "example.com:80", "example.com.:443",
+        "example.com:", "example.com.:", "example.com:080", "example.com:0443", "example.com:000000000080"}) {
     EXPECT_EQ(normal(host), "example.com") << host;
   }
   EXPECT_EQ(normal("Example.com:8080"), "example.com:8080");
-  EXPECT_EQ(normal("[2001:DB8::80]"), "[2001:db8::80]");
-  EXPECT_EQ(normal("[2001:DB8::1]:443"), "[2001:db8::1]");
-  EXPECT_EQ(normal(""), "");
+  EXPECT_EQ(normal("example.com:00008080"), "example.com:8080");
+  EXPECT_EQ(normal("example.com:65535"), "example.com:65535");
+  EXPECT_EQ(normal("example.com:00"), "example.com:0");
+  for (const std::string_view host : {"[2001:DB8::1]", "[2001:db8:0::1]", "[2001:db8::1]:443", "[2001:0db8:0:0:0:0:0:1]:",
+                                      "[2001:db8::0.0.0.1]:0080", "[2001:db8::1%25eth0]"}) {
+    EXPECT_EQ(normal(host), "[2001:db8::1]") << host;
+  }
+  EXPECT_EQ(normal("[2001:DB8::80]:8443"), "[2001:db8::80]:8443");
+  EXPECT_EQ(normal("[::ffff:192.0.2.1]:81"), "192.0.2.1:81");
+  for (const std::string_view nobody : {"", ".", "..", ":", ":80", ".:8080"}) EXPECT_EQ(normal(nobody), "none") << nobody;
+  for (const std::string_view odd :
+       {"a:65536", "a:99999999999999999999", "a:8o", "a:-1", "a:80.", "a:80:80", "2001:db8::1", "[2001:db8::1", "[a]",
+        "[192.0.2.1]", "[::1]80", "[::1]:x", "[]", "a, b", "a/b", "user@a", "a b", "a?", "a#", "a\\b", "a]"}) {
+    EXPECT_EQ(normal(odd), "malformed") << odd;
+  }
 }
 
 }  // namespace

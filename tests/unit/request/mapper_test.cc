@@ -173,6 +173,50 @@ TEST(Mapper, without_a_word_about_it_a_missing_identity_is_denied) {
   EXPECT_EQ(mapping.of({{"x-key", "live_AAAA1"}, {"X-Key", "live_AAAA2"}}), "401: there are several API keys");
 }
 
+TEST(Mapper, two_credentials_are_none_wherever_they_are) {
+  const std::string one = bearer(R"({"sub":"1"})").substr(7);
+  const std::string two = bearer(R"({"sub":"2"})").substr(7);
+  const auto token = [&](std::string_view on_missing, std::string_view cookies, std::string_view more = "") {
+    Mapping mapping(
+        "  trusted_proxies: []\n  jwt: { algorithms: [HS256], secret_file: secret, cookie_name: t }\n"
+        "  rate_limits: [ { actions: [ { jwt_claim: { claim: sub, on_missing: " +
+        std::string(on_missing) + " } } ] } ]\n");
+    return mapping.of({{"Cookie", cookies}, {"Cookie", more}});
+  };
+  EXPECT_EQ(token("deny", "t=" + one + "; t=" + one, "t=" + one), "(sub=1)");
+  EXPECT_EQ(token("deny", "t=" + one + "; t=" + two), "401: there are several tokens");
+  EXPECT_EQ(token("deny", "t=" + one, "a=b; t=" + two), "401: there are several tokens");
+  EXPECT_EQ(token("deny", "t=" + one + "; t="), "401: there are several tokens");
+  EXPECT_EQ(token("remote_address", "t=" + one, "t=" + two), "(remote_address=10.0.0.5)");
+  EXPECT_EQ(token("skip", "t=" + one, "t=" + two), "");
+
+  Mapping cookie("  api_keys: { file: keys }\n  rate_limits: [ { actions: [ { api_key: { cookie_name: k } } ] } ]\n");
+  EXPECT_EQ(cookie.of({{"Cookie", "k=live_AAAA1; k=live_AAAA1"}}), "(api_key=alice)");
+  EXPECT_EQ(cookie.of({{"Cookie", "k=live_AAAA1; k=live_AAAA2"}}), "401: there are several API keys");
+  EXPECT_EQ(cookie.of({{"Cookie", "k=live_AAAA1"}, {"Cookie", "k=x"}}), "401: there are several API keys");
+  Mapping parameter(
+      "  api_keys: { file: keys }\n  rate_limits: [ { actions: [ { api_key: { query_parameter_name: k } } ] } ]\n");
+  EXPECT_EQ(parameter.of({}, "/?k=live_AAAA1&k=live_AAA%411"), "(api_key=alice)");
+  EXPECT_EQ(parameter.of({}, "/?k=live_AAAA1&k=live_AAAA2"), "401: there are several API keys");
+}
+
+TEST(Mapper, a_host_that_is_none_is_missing_and_a_malformed_one_is_refused) {
+  Mapping mapping(
+      "  rate_limits: [ { actions: [ { request_headers: { header_name: host, descriptor_key: host } } ] } ]\n");
+  EXPECT_EQ(mapping.of({{"Host", "Shop.example:0443"}}), "(host=shop.example)");
+  EXPECT_EQ(mapping.of({{"Host", ".:80"}}), "");
+  EXPECT_EQ(mapping.of({{"Host", ""}}), "");
+  EXPECT_EQ(mapping.of({{"Host", "shop.example:x"}}), "401: the host is malformed");
+  EXPECT_TRUE(mapping.mapper().is_malformed());
+  EXPECT_EQ(mapping.of({{"Host", "a"}}), "(host=a)");
+  EXPECT_FALSE(mapping.mapper().is_malformed());
+  Mapping needed(
+      "  rate_limits: [ { actions: [ { request_headers: { header_name: ':authority', descriptor_key: h, on_missing: "
+      "deny } } ] } ]\n");
+  EXPECT_EQ(needed.of(HttpRequest{.method = "GET", .target = "/", .host = ":80", .scheme = {}, .peer = {}, .route = {}}),
+            "401: the header :authority names no host");
+}
+
 TEST(Mapper, tokens_in_cookies_and_other_headers) {
   Mapping cookie(R"(
   jwt: { algorithms: [HS256], secret_file: secret, cookie_name: token }

@@ -143,6 +143,10 @@ std::optional<Result<VerificationKey>> read_key(const json::object& object) {
   }
   std::optional<Result<KeyPointer>> pointer = read_public(object, type);
   if (!pointer) return std::nullopt;
+  if (object.contains("d")) {
+    return Error{
+        "this is a private key (`d`), which belongs to whoever signs the tokens; expected the public members alone"};
+  }
   if (!*pointer) return pointer->error();
   if (**pointer == nullptr) return Error{"its numbers are no key"};
   return VerificationKey::from_public(*std::move(*pointer));
@@ -166,7 +170,11 @@ Result<std::shared_ptr<const KeySet>> KeySet::from_jwks(std::string_view text) {
     std::optional<Result<VerificationKey>> key = read_key(*object);
     ERR_clear_error();
     if (!key) continue;
-    if (!*key) return Error{place + key->error().message};
+    if (!*key) {
+      constexpr std::size_t longest = 64;
+      const std::string_view id = text_of(*object, "kid").substr(0, longest);
+      return Error{place + key->error().message + (id.empty() ? "" : " (kid '" + std::string(id) + "')")};
+    }
     if (const std::string_view name = text_of(*object, "alg"); !name.empty()) {
       const auto algorithm = find_algorithm(name);
       if (!algorithm) continue;  // for something that is not done here

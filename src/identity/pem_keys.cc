@@ -63,7 +63,10 @@ Result<std::shared_ptr<const KeySet>> KeySet::from_pem(std::string_view text) {
     Result<KeyPointer> pointer = key_of(block);
     Result<VerificationKey> key = pointer ? VerificationKey::from_public(*std::move(pointer)) : pointer.error();
     ERR_clear_error();
-    if (!key) return key.error();
+    if (!key) {
+      // Where there is one key alone, the file's name says which.
+      return keys.empty() ? key.error() : Error{"key " + std::to_string(keys.size() + 1) + ": " + key.error().message};
+    }
     if (keys.size() == kMostKeys) return Error{"more than " + std::to_string(kMostKeys) + " keys"};
     keys.push_back(*std::move(key));
   }

@@ -11,6 +11,8 @@
 
 #include <array>
 #include <cstddef>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "identity/openssl_owner.h"
@@ -92,6 +94,20 @@ bool verify_public(evp_pkey_st* key, JwtAlgorithm algorithm, std::string_view te
   return EVP_DigestVerify(context.get(), bytes_of(signature), signature.size(), bytes_of(text), text.size()) == 1;
 }
 
+using Number = OpenSslOwner<BIGNUM, BN_free>;
+
+/// With an exponent of 1 a signature is the text itself, which anybody can write; an even one is no key's.
+std::optional<Error> check_exponent(evp_pkey_st* key) {
+  BIGNUM* found = nullptr;
+  const bool has_one = EVP_PKEY_get_bn_param(key, OSSL_PKEY_PARAM_RSA_E, &found) == 1;
+  const Number exponent(found);
+  if (has_one && BN_is_odd(found) == 1 && BN_is_one(found) == 0) return std::nullopt;
+  constexpr int most_bits = 64;
+  const bool is_short = has_one && BN_num_bits(found) <= most_bits;
+  return Error{"an RSA key needs an odd public exponent from 3, found " +
+               (is_short ? std::to_string(BN_get_word(found)) : std::string("another"))};
+}
+
 Result<KeyKind> kind_of(evp_pkey_st* key) {
   constexpr int least_bits = 2048;
   constexpr int most_bits = 16'384;
@@ -101,6 +117,7 @@ Result<KeyKind> kind_of(evp_pkey_st* key) {
       if (bits < least_bits || bits > most_bits) {
         return Error{"an RSA key needs from 2048 to 16384 bits, found " + std::to_string(bits)};
       }
+      if (auto problem = check_exponent(key)) return *std::move(problem);
       return KeyKind::rsa;
     }
     case EVP_PKEY_EC: {

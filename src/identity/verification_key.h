@@ -25,7 +25,7 @@ class VerificationKey {
  public:
   /// Any bytes but none.
   [[nodiscard]] static VerificationKey from_secret(std::string secret);
-  /// RSA from 2048 to 16384 bits, P-256, P-384, P-521, Ed25519, Ed448.
+  /// RSA from 2048 to 16384 bits and with an odd exponent from 3, P-256, P-384, P-521, Ed25519, Ed448.
   [[nodiscard]] static Result<VerificationKey> from_public(KeyPointer pointer);
 
   /// Is `signature` that of `signed_text`? False as well for an algorithm of another kind of key, and for one that is

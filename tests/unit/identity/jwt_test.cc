@@ -181,7 +181,7 @@ TEST(Jwt, odd_times_do_no_harm) {
   for (const std::string_view past : {"0", "-1", "-9223372036854775808", "-1e300", "0.1"}) {
     EXPECT_EQ(of_claims(R"({"exp":)" + std::string(past) + "}", rules).fault, JwtFault::expired) << past;
   }
-  for (const std::string_view odd : {"\"1767225600\"", "null", "true", "[1767225600]", "{}"}) {
+  for (const std::string_view odd : {"\"1767225600\"", "null", "true", "[1767225600]", "{}", "1e400", "-1e400"}) {
     EXPECT_EQ(of_claims(R"({"exp":)" + std::string(odd) + "}", rules).fault, JwtFault::malformed) << odd;
     EXPECT_EQ(of_claims(R"({"nbf":)" + std::string(odd) + "}", rules).fault, JwtFault::malformed) << odd;
   }
@@ -305,6 +305,35 @@ TEST(KeySet, tells_what_is_wrong_with_a_jwk_set) {
             "no key for signatures among 1");
 }
 
+std::string rsa_jwk(std::string_view exponent) {
+  return R"({"keys":[{"kty":"RSA","kid":"k1","n":")" + base64url(std::string(256, '\xC5')) + R"(","e":")" +
+         base64url(exponent) + R"("}]})";
+}
+
+TEST(KeySet, an_exponent_by_which_anybody_signs_is_refused) {
+  const auto problem = [](std::string_view exponent) { return problem_of(KeySet::from_jwks(rsa_jwk(exponent))); };
+  EXPECT_EQ(problem("\x03"), "none");
+  EXPECT_EQ(problem(std::string_view("\1\0\1", 3)), "none");
+  EXPECT_EQ(problem("\x01"), "keys[0]: an RSA key needs an odd public exponent from 3, found 1 (kid 'k1')");
+  EXPECT_EQ(problem(std::string_view("\0\0\1", 3)),
+            "keys[0]: an RSA key needs an odd public exponent from 3, found 1 (kid 'k1')");
+  EXPECT_EQ(problem(std::string_view("\1\0", 2)),
+            "keys[0]: an RSA key needs an odd public exponent from 3, found 256 (kid 'k1')");
+  EXPECT_NE(problem(std::string_view("\0", 1)), "none");
+}
+
+TEST(KeySet, a_private_key_is_refused) {
+  for (const JwtAlgorithm algorithm : {JwtAlgorithm::rs256, JwtAlgorithm::es256, JwtAlgorithm::eddsa}) {
+    EXPECT_EQ(problem_of(KeySet::from_jwks(R"({"keys":[{"d":"AA",)" + signer_for(algorithm).jwk() + "}]}")),
+              "keys[0]: this is a private key (`d`), which belongs to whoever signs the tokens; expected the public "
+              "members alone");
+  }
+  // Of one that is passed over, nothing is looked at.
+  EXPECT_EQ(problem_of(KeySet::from_jwks(R"({"keys":[{"d":"AA","use":"enc",)" + signer_for(JwtAlgorithm::rs256).jwk() +
+                                         "},{" + signer_for(JwtAlgorithm::es256).jwk() + "}]}")),
+            "none");
+}
+
 TEST(KeySet, passes_over_keys_for_other_things) {
   const std::string rsa = signer_for(JwtAlgorithm::rs256).jwk();
   const auto keys = set_of(KeySet::from_jwks(
@@ -325,6 +354,8 @@ TEST(KeySet, tells_what_is_wrong_with_a_pem_file) {
             "expected a PUBLIC KEY or a CERTIFICATE, found a block 'DH PARAMETERS'");
   const Signer weak(KeyPointer(EVP_RSA_gen(1024)));
   EXPECT_EQ(problem(weak.pem()), "an RSA key needs from 2048 to 16384 bits, found 1024");
+  EXPECT_EQ(problem(signer_for(JwtAlgorithm::es384).pem() + weak.pem()),
+            "key 2: an RSA key needs from 2048 to 16384 bits, found 1024");
   const Signer odd(KeyPointer(EVP_EC_gen("secp256k1")));
   EXPECT_EQ(problem(odd.pem()), "an elliptic curve key must be on P-256, P-384 or P-521, found secp256k1");
   EXPECT_EQ(set_of(KeySet::from_pem(signer_for(JwtAlgorithm::es384).pem() + signer_for(JwtAlgorithm::eddsa).pem()))

@@ -108,6 +108,16 @@ std::string sentence_of(const CLI::ParseError& problem) {
   return std::string(text);
 }
 
+/// A number in decimal digits: by itself CLI11 takes 0x1 and 010, too, and the latter for 8.
+CLI::Validator digits() {
+  return CLI::Validator(
+      [](const std::string& text) {
+        const bool is_number = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+        return is_number ? std::string() : "expected a whole number, found '" + text + "'";
+      },
+      "", "digits");
+}
+
 // A flag a setting, each kept as text: the table reads them all in one way, wherever they come from.
 struct SettingFlags {
   SettingFlags() : values(sluice::config::all_settings().size()) {}
@@ -270,9 +280,11 @@ int run(int argc, char** argv) {
       ->allow_extra_args(false);
   check->add_option("--domain", check_options.domain, "Domain asked; may be left out when the policy has one only")
       ->type_name("NAME");
-  check->add_option("--cost", check_options.cost, "Tokens asked for [1]")->type_name("NUMBER");
+  check->add_option("--cost", check_options.cost, "Tokens asked for [1]")->type_name("NUMBER")->check(digits());
   check->add_flag("--json", check_options.json, "Answer as one JSON object");
-  check->add_option("--repeat", check_options.repeat, "Make so many decisions at one instant [1]")->type_name("NUMBER");
+  check->add_option("--repeat", check_options.repeat, "Make so many decisions at one instant [1]")
+      ->type_name("NUMBER")
+      ->check(digits());
   check
       ->add_option("descriptor", check_options.descriptors,
                    "A descriptor each: its entries in order, separated by commas (\\, is a comma in a value)")

@@ -13,7 +13,7 @@ std::string Guard::owner_of(const ApiKeys::Digest& token, std::int64_t steady) c
 std::string_view bearer_of(std::string_view authorization) {
   constexpr std::string_view scheme = "Bearer ";
   if (!equal_ignoring_case(authorization.substr(0, scheme.size()), scheme)) return {};
-  return authorization.substr(scheme.size());
+  return trim(authorization.substr(scheme.size()));
 }
 
 }  // namespace sluice::identity

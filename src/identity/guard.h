@@ -22,7 +22,7 @@ struct Guard {
   }
 };
 
-/// The token of an Authorization field, `Bearer` and a space in front; empty: it has none.
+/// The token of an Authorization field, `Bearer` and a space or more in front; empty: it has none.
 [[nodiscard]] std::string_view bearer_of(std::string_view authorization);
 
 }  // namespace sluice::identity

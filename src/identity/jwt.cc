@@ -87,7 +87,7 @@ JwtFault check_signature(const Parts& parts, JwtAlgorithm algorithm, const std::
   return fault;
 }
 
-/// Seconds since 1970, perhaps with a fraction, as ns. Nothing: no number.
+/// Seconds since 1970, perhaps with a fraction, as ns. Nothing: no number, or none that is finite (1e400).
 std::optional<std::int64_t> read_time(const json::value& value) {
   constexpr double farthest = 9.2e9;  // seconds; some 290 years
   double seconds = 0;
@@ -97,7 +97,7 @@ std::optional<std::int64_t> read_time(const json::value& value) {
     seconds = static_cast<double>(whole);
   } else if (value.is_uint64()) {
     seconds = static_cast<double>(value.get_uint64());
-  } else if (value.is_double()) {
+  } else if (value.is_double() && std::isfinite(value.get_double())) {
     seconds = value.get_double();
   } else {
     return std::nullopt;

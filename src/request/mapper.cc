@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/ascii.h"
+#include "identity/guard.h"
 #include "request/lookup.h"
 
 namespace sluice::request {
@@ -17,17 +18,6 @@ using identity::IpAddress;
 constexpr std::string_view kBearer = "Bearer";
 constexpr std::string_view kBadBearer = R"(Bearer error="invalid_token")";
 constexpr std::string_view kApiKey = "ApiKey";
-
-/// "Bearer x" → "x". Other schemes, and none, are no token.
-std::optional<std::string_view> bearer_of(std::string_view value) {
-  if (value.size() <= kBearer.size() || !equal_ignoring_case(value.substr(0, kBearer.size()), kBearer) ||
-      value[kBearer.size()] != ' ') {
-    return std::nullopt;
-  }
-  const std::string_view token = trim(value.substr(kBearer.size()));
-  if (token.empty()) return std::nullopt;
-  return token;
-}
 
 std::string_view with_case(bool ignore, std::string_view text, std::string& lowered) {
   if (!ignore) return text;
@@ -304,8 +294,8 @@ std::optional<std::string_view> Mapper::find_token(bool& is_ambiguous) const {
     is_ambiguous = header.count > 1;
     if (is_ambiguous) return std::nullopt;
     if (header.first) {
-      const std::optional<std::string_view> token = bearer_of(*header.first);
-      if (token) return token;
+      const std::string_view token = identity::bearer_of(*header.first);
+      if (!token.empty()) return token;
       // A header of one's own holds the token alone.
       if (rules_->jwt_header != "authorization" && !header.first->empty()) return header.first;
     }

@@ -355,7 +355,12 @@ TEST(Cli, CheckTellsItsDecisionByExitCode) {
   EXPECT_EQ(run_sluice({"check", "--policy", "/nonexistent.yaml", "user=42"}).exit_code, 1);
   EXPECT_EQ(run_sluice({"check", "--policy", kArticle}).exit_code, 1);
   EXPECT_EQ(run_sluice({"check", "user=42"}).exit_code, 1);
-  EXPECT_EQ(run_sluice({"check", "--policy", kArticle, "--cost", "x", "user=42"}).exit_code, 1);
+  for (const std::string odd : {"x", "0x1", "010x", "1_000", "-1", "+1", "1.0", ""}) {
+    const Ended refused = run_sluice({"check", "--policy", kArticle, "--cost=" + odd, "user=42"});
+    EXPECT_EQ(refused.exit_code, 1) << odd;
+    EXPECT_THAT(refused.output, HasSubstr("--cost")) << odd;
+  }
+  EXPECT_EQ(run_sluice({"check", "--policy", kArticle, "--cost", "030", "user=42"}).exit_code, 0);
   const Ended json = run_sluice({"check", "--policy", kArticle, "--json", "user=42"});
   EXPECT_EQ(json.exit_code, 0);
   EXPECT_TRUE(json.output.starts_with("{")) << json.output;

@@ -305,7 +305,10 @@ RequestReader::Event RequestReader::Impl::read_head(std::string_view& bytes) {
   if (end == std::string_view::npos) {
     searched = window.size() - std::min(window.size(), end_mark.size() - 1);
     if (window.size() < options.max_head) return Event::need_more;
-    if (window.find("\r\n") == std::string_view::npos) return fail({414, "the request target is longer than 8 KiB"});
+    if (window.find("\r\n") == std::string_view::npos) {
+      if (window.find(' ') > kMaxTarget) return fail({400, "malformed request line: the method is longer than 8 KiB"});
+      return fail({414, "the request target is longer than 8 KiB"});
+    }
     return fail({431, "the request head is too large"});
   }
   ErrorCode error;

@@ -381,6 +381,7 @@ std::vector<BadRequest> bad_requests() {
       {"GET /healthcheck HTTP/1.1\r\n Host: t\r\n\r\n", 400, kFolded},
       {start + "Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n00;x\r\nA: b\r\n c\r\n\r\n", 400, kFolded},
       {"GET /" + std::string(8 * 1024, 'x') + " HTTP/1.1\r\n\r\n", 414, "the request target is longer than 8 KiB"},
+      {std::string(70'000, 'G'), 400, "malformed request line: the method is longer than 8 KiB"},
       {"GET /" + std::string(70'000, 'x'), 414, "the request target is longer than 8 KiB"},
       {start + "A: " + std::string(70'000, 'x'), 431, "the request head is too large"},
       {many_fields + "\r\n", 431, "too many header fields"},

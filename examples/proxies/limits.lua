@@ -34,11 +34,12 @@ end
 -- An error in here, such as of a question that is too large, leaves limits_status unset, and haproxy.cfg refuses the request.
 core.register_action("limits", { "http-req" }, function(txn)
   local headers = txn.http:req_get_headers()
+  local path = txn.sf:pathq() -- nothing: OPTIONS *
   local ask = {
     ["x-original-method"] = { txn.sf:method() },
-    ["x-original-uri"] = { txn.sf:pathq() },
+    ["x-original-uri"] = { path ~= "" and path or "*" },
     ["x-forwarded-for"] = { txn.sf:src() },
-    -- For a policy that looks at the host: ["host"] = { txn.sf:req_hdr("host") },
+    -- For a policy that looks at the host: ["host"] = { txn.sc:host_only(txn.sf:req_hdr("host")) },
   }
   for name, separator in pairs(passed_on) do
     if headers[name] then

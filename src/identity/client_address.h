@@ -19,10 +19,10 @@ enum class AddressSyntax : std::uint8_t {
 
 /// The client's address: the nearest that is none of our proxies'.
 ///
-/// `peer` is who is connected; nothing: somebody trusted who has no address (by a Unix socket). While that is trusted, it is believed who asked it: the rightmost of what the field has,
-/// and so on to the left. What somebody untrusted has written is never looked at, so nobody can choose an address by
-/// it. The walk ends at what is no address, too ("unknown", garbage): then it is the trusted one that has told so;
-/// nothing, if that one has none.
+/// `peer` is who is connected; nothing: somebody trusted who has no address (by a Unix socket). While that is trusted,
+/// it is believed who asked it: the rightmost of what the field has, and so on to the left. What somebody untrusted has
+/// written is never looked at, so nobody can choose an address by it. The walk ends at what is no address, too
+/// ("unknown", garbage): then it is the trusted one that has told so; nothing, if that one has none.
 ///
 /// `lines` are the field's values in the order of the request; several lines are one list. Pure; allocates nothing; the
 /// cost is that of the part looked at.

@@ -46,6 +46,8 @@ class Network {
   Network(IpAddress address, unsigned bits) : address_(address), bits_(bits) {}
   /// The error is a sentence without a place. Bits set beyond the prefix are an error: somebody meant something else.
   [[nodiscard]] static Result<Network> parse(std::string_view text);
+  /// Of the prefix; 0: everybody of IPv4, or of IPv6, is in it.
+  [[nodiscard]] unsigned bits() const { return bits_; }
   [[nodiscard]] bool contains(const IpAddress& address) const {
     return address.is_v4() == address_.is_v4() && address.masked(bits_) == address_;
   }

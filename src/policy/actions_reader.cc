@@ -405,11 +405,18 @@ std::optional<std::string> header_of_format(std::string_view format) {
   return lower_case(name);
 }
 
+void warn_of_no_cost(yaml::Position position, Findings& findings) {
+  findings.warning(position, "a cost of 0 takes nothing: such requests use up no limit");
+}
+
 request::Cost read_hits_addend(const yaml::Node& node, Findings& findings) {
   const FieldReader fields(map_of(node, "hits_addend", findings), findings);
   check_keys(fields, {"number", "format"}, "in `hits_addend`", findings);
   request::Cost cost;
-  if (const auto number = fields.number("number", 0, kMaxTokens)) cost.constant = *number;
+  if (const auto number = fields.number("number", 0, kMaxTokens)) {
+    cost.constant = *number;
+    if (*number == 0) warn_of_no_cost(fields.find("number")->value->position, findings);
+  }
   if (const auto format = fields.text("format")) {
     if (const auto header = header_of_format(*format)) {
       cost.header = *header;
@@ -470,6 +477,7 @@ request::Cost read_cost(const yaml::Node& node, Findings& findings) {
     const yaml::Scalar scalar = resolve_scalar(node);
     if (scalar.type == yaml::Scalar::Type::integer && !scalar.negative && scalar.magnitude <= kMaxTokens) {
       cost.constant = scalar.magnitude;
+      if (cost.constant == 0) warn_of_no_cost(node.position, findings);
       return cost;
     }
   } else if (node.kind == yaml::Node::Kind::map) {

@@ -368,13 +368,26 @@ std::vector<std::vector<Entry>> forms_of(const request::DescriptorRule& rule) {
   return forms;
 }
 
+bool has_limits(const Policy& policy, std::string_view domain) {
+  return std::ranges::any_of(policy.rules(), [&](const Rule* limit) { return limit->domain == domain; });
+}
+
+/// Whose requests all pass: somebody has forgotten what stands below.
+void warn_of_domains_without_limits(const Policy& policy, const DomainPlaces& domains, Loaded& loaded) {
+  for (const std::string_view name : policy.domain_names()) {
+    const auto found = domains.find(std::string(name));
+    if (found == domains.end() || has_limits(policy, name)) continue;
+    const DomainPlace& place = found->second;
+    loaded.findings.push_back({Finding::Severity::warning, place.file, place.position.line, place.position.column,
+                               fmt::format("the domain {} has no limits: nothing is denied", quote(name))});
+  }
+}
+
 /// A mapping that leads nowhere limits nothing, without a word.
 void warn_of_useless_mappings(const Policy& policy, const std::vector<PlacedRequests>& requests, Loaded& loaded) {
   for (const PlacedRequests& placed : requests) {
     const Domain* const domain = policy.find_domain(placed.rules->domain);
-    const bool has_limits =
-        std::ranges::any_of(policy.rules(), [&](const Rule* limit) { return limit->domain == placed.rules->domain; });
-    if (domain == nullptr || !has_limits) continue;
+    if (domain == nullptr || !has_limits(policy, placed.rules->domain)) continue;
     for (const request::DescriptorRule& rule : placed.rules->descriptors) {
       for (const std::vector<Entry>& form : forms_of(rule)) {
         if (policy.can_match(*domain, form)) continue;
@@ -418,6 +431,7 @@ Loaded load_texts(std::span<const SourceText> texts, const LoadOptions& options)
   }
   if (has_errors) return loaded;
   loaded.policy = builder.build();
+  warn_of_domains_without_limits(*loaded.policy, domains, loaded);
   warn_of_useless_mappings(*loaded.policy, requests, loaded);
   return loaded;
 }

@@ -70,11 +70,16 @@ class RequestsReader {
       Result<identity::Network> network = identity::Network::parse(text.text);
       if (network) {
         rules_->trusted_proxies.push_back(*network);
+        if (network->bits() == 0) {
+          findings_.warning(text.position, fmt::format("`trusted_proxies`: {} trusts everybody, so every client can "
+                                                       "write the address that it is counted by",
+                                                       text.text));
+        }
       } else {
-        findings_.error(text.position, fmt::format("`trusted_proxies`: {}{}", network.error().message,
-                                    text.text.starts_with("unix")
-                                        ? "; peers on Unix sockets, all of them, are `unix`"
-                                        : ""));
+        findings_.error(
+            text.position,
+            fmt::format("`trusted_proxies`: {}{}", network.error().message,
+                        text.text.starts_with("unix") ? "; peers on Unix sockets, all of them, are `unix`" : ""));
       }
     }
     const auto source = fields_.text("client_address");

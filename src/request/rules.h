@@ -89,7 +89,7 @@ struct DescriptorRule {
 struct Rules {
   std::string domain;
   std::vector<identity::Network> trusted_proxies;
-  bool trusts_unix = false;      ///< who is connected by a Unix socket is a trusted proxy, too
+  bool trusts_unix = false;     ///< who is connected by a Unix socket is a trusted proxy, too
   bool counts_address = false;  ///< some action asks for the client's address
   identity::AddressSyntax address_syntax = identity::AddressSyntax::list;
   std::string address_header = "x-forwarded-for";

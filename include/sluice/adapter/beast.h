@@ -34,8 +34,8 @@
 
 namespace sluice {
 
-/// What a message says of a request. `peer`: the address of who is connected, "192.0.2.7", or kUnixPeer; `headers` is the storage of
-/// the fields. The views live as long as all three.
+/// What a message says of a request. `peer`: the address of who is connected, "192.0.2.7", or kUnixPeer; `headers` is
+/// the storage of the fields. The views live as long as all three.
 template <typename Fields>
 HttpRequest beast_request(const boost::beast::http::request_header<Fields>& request, std::string_view peer,
                           std::vector<HeaderField>& headers) {

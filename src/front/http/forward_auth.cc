@@ -71,6 +71,25 @@ std::optional<AuthQuery> read_auth_query(std::string_view target, std::string& p
   return query;
 }
 
+std::string_view absent_field(KeptHead& head, AuthQuery::From from) {
+  HttpRequest request;
+  request.headers = head.fields();
+  const auto is_told = [&](std::string_view name) { return !field(request, name).empty(); };
+  switch (from) {
+    case AuthQuery::From::any:
+      break;
+    case AuthQuery::From::x_forwarded:
+      if (!is_told("x-forwarded-uri")) return "X-Forwarded-Uri";
+      if (!is_told("x-forwarded-method")) return "X-Forwarded-Method";
+      break;
+    case AuthQuery::From::x_original:
+      if (!is_told("x-original-uri") && !is_told("x-original-url")) return "X-Original-URI";
+      if (!is_told("x-original-method")) return "X-Original-Method";
+      break;
+  }
+  return {};
+}
+
 HttpRequest client_request(KeptHead& head, AuthForm form, AuthQuery::From from, std::string_view peer) {
   HttpRequest request;
   request.peer = peer;

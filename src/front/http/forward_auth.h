@@ -30,6 +30,10 @@ struct AuthQuery {
 /// Reads it, or says what is wrong with it.
 [[nodiscard]] std::optional<AuthQuery> read_auth_query(std::string_view target, std::string& problem);
 
+/// The first field that is absent or empty of those by which `from` says that the request is told; empty: none, or no
+/// word about it. What is not told is not counted, so it must not pass in silence.
+[[nodiscard]] std::string_view absent_field(KeptHead& head, AuthQuery::From from);
+
 /// The client's request as the proxy tells it. Views into `head`; `peer` is the proxy's address.
 [[nodiscard]] HttpRequest client_request(KeptHead& head, AuthForm form, AuthQuery::From from, std::string_view peer);
 

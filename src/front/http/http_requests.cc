@@ -280,6 +280,12 @@ void HttpConnection::serve_authorize(Time now) {
       return;
     }
     query = *read;
+    if (const std::string_view absent = absent_field(reader_.kept_head(), query.from); !absent.empty()) {
+      reply_error(400, "invalid_request",
+                  std::string(absent) + " is absent or empty, by which `from` says that the client's request is told",
+                  now);
+      return;
+    }
   }
   const std::shared_ptr<const policy::Policy>& policy = environment_.policy.get();
   if (policy == nullptr) {

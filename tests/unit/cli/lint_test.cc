@@ -49,10 +49,10 @@ constexpr std::string_view kGood =
 
 TEST_F(LintTest, IsFriendlyWhenAllIsWell) {
   write("a.yaml", std::string(kGood));
-  write("b.yaml", "domain: e\n");
+  write("b.yaml", "domain: e\ndescriptors: [ { key: k, rate_limit: { unit: day, requests_per_unit: 1 } } ]\n");
   std::string out;
   EXPECT_EQ(run_lint({directory()}, true, out), 0);
-  EXPECT_EQ(out, "2 files, 1 limit, no problems\n");
+  EXPECT_EQ(out, "2 files, 2 limits, no problems\n");
 }
 
 TEST_F(LintTest, TellsEntriesThatLeadNowhere) {
@@ -108,11 +108,11 @@ TEST_F(LintTest, TellsAllErrorsOfAllFiles) {
 }
 
 TEST_F(LintTest, CountsWarningsAsErrorsOnlyWhenStrict) {
-  const std::string a = write("a.yaml", "domain: d\nname: x\n");
+  const std::string a = write("a.yaml", std::string(kGood) + "name: x\n");
   std::string out;
   EXPECT_EQ(run_lint({a}, false, out), 0);
-  EXPECT_EQ(out, a + ":2:1: warning: `name` does nothing at the top of the file; it belongs in `rate_limit`\n"
-                     "1 file, 0 limits, 0 errors, 1 warning\n");
+  EXPECT_EQ(out, a + ":5:1: warning: `name` does nothing at the top of the file; it belongs in `rate_limit`\n"
+                     "1 file, 1 limit, 0 errors, 1 warning\n");
   EXPECT_EQ(run_lint({a}, true, out), 1);
 }
 

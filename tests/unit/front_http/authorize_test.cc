@@ -84,15 +84,36 @@ TEST_F(Authorize, statuses_are_the_proxys_choice) {
     EXPECT_EQ(answer("/v1/authorize?" + std::string(query)).status, 400) << query;
   }
   EXPECT_EQ(answer("/v1/authorize?domain=other").status, 503);
-  EXPECT_EQ(answer("/v1/authorize?domain=edge&from=x-original").status, 200);
+}
+
+TEST_F(Authorize, what_from_promises_must_be_told) {
+  const auto asked = [&](std::string_view from, std::string_view fields) {
+    return answer("/v1/authorize?domain=edge&from=" + std::string(from), fields);
+  };
+  const Response silent = asked("x-forwarded", "X-Original-URI: /n\r\nX-Original-Method: GET\r\n");
+  EXPECT_EQ(silent.status, 400);
+  EXPECT_THAT(silent.body, HasSubstr("X-Forwarded-Uri is absent or empty"));
+  EXPECT_THAT(asked("x-forwarded", "X-Forwarded-Uri:\r\nX-Forwarded-Method: GET\r\n").body,
+              HasSubstr("X-Forwarded-Uri is absent or empty"));
+  EXPECT_THAT(asked("x-forwarded", "X-Forwarded-Uri: /n\r\n").body, HasSubstr("X-Forwarded-Method is absent or empty"));
+  EXPECT_EQ(asked("x-forwarded", "X-Forwarded-Uri: /n\r\nX-Forwarded-Method: PUT\r\n").status, 200);
+  EXPECT_THAT(asked("x-original", "X-Forwarded-Uri: /n\r\nX-Forwarded-Method: GET\r\n").body,
+              HasSubstr("X-Original-URI is absent or empty"));
+  EXPECT_THAT(asked("x-original", "X-Original-URI: /o\r\n").body, HasSubstr("X-Original-Method is absent or empty"));
+  EXPECT_EQ(asked("x-original", "X-Original-URL: /o\r\nX-Original-Method: PUT\r\n").status, 200);
 }
 
 TEST_F(Authorize, the_fields_that_the_proxy_sets_rule) {
   EXPECT_EQ(answer("/v1/authorize", "X-Forwarded-Uri: /a?x\r\nX-Original-URI: /other\r\n").status, 200);
   EXPECT_EQ(answer("/v1/authorize", "X-Forwarded-Uri: /a\r\n").status, 429);
   EXPECT_EQ(answer("/v1/authorize", "X-Original-URI: /a\r\n").status, 429);
-  EXPECT_EQ(answer("/v1/authorize?from=x-original", "X-Forwarded-Uri: /b\r\nX-Original-URI: /a\r\n").status, 429);
-  EXPECT_EQ(answer("/v1/authorize?from=x-forwarded", "X-Forwarded-Uri: http://h/a\r\nX-Original-URI: /b\r\n").status,
+  EXPECT_EQ(
+      answer("/v1/authorize?from=x-original", "X-Forwarded-Uri: /b\r\nX-Original-URI: /a\r\nX-Original-Method: GET\r\n")
+          .status,
+      429);
+  EXPECT_EQ(answer("/v1/authorize?from=x-forwarded",
+                   "X-Forwarded-Uri: http://h/a\r\nX-Forwarded-Method: GET\r\nX-Original-URI: /b\r\n")
+                .status,
             429);
   EXPECT_EQ(answer("/v1/ext_authz/a", "X-Forwarded-Uri: /c\r\nX-Original-URI: /c\r\n").status, 429);
   EXPECT_EQ(answer("/v1/ext_authz//%61/?q").status, 429);

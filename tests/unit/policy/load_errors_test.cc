@@ -170,7 +170,8 @@ TEST(LoadErrors, PointAtTheFormOfTheFile) {
             "p.yaml:1:1: error: expected a map with a `domain` and its `descriptors`, found a list\n");
   EXPECT_EQ(findings_of("domain: a\n---\ndomain: b\n"),
             "p.yaml:3:1: error: expected one YAML document, found 2; give each domain a file of its own\n");
-  EXPECT_EQ(findings_of("---\ndomain: a\n---\n"), "");
+  EXPECT_EQ(findings_of("---\ndomain: a\n---\n"),
+            "p.yaml:2:9: warning: the domain \"a\" has no limits: nothing is denied\n");
   EXPECT_EQ(
       findings_of("apiVersion: v1\nkind: ConfigMap\ndata: {}\n"),
       "p.yaml:1:1: error: this is a Kubernetes object; expected the policy itself. Mount the ConfigMap and give its "

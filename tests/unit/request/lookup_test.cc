@@ -99,16 +99,25 @@ TEST(Lookup, hosts_have_one_spelling) {
   EXPECT_EQ(normal("example.com:00008080"), "example.com:8080");
   EXPECT_EQ(normal("example.com:65535"), "example.com:65535");
   EXPECT_EQ(normal("example.com:00"), "example.com:0");
-  for (const std::string_view host : {"[2001:DB8::1]", "[2001:db8:0::1]", "[2001:db8::1]:443", "[2001:0db8:0:0:0:0:0:1]:",
-                                      "[2001:db8::0.0.0.1]:0080", "[2001:db8::1%25eth0]"}) {
+  for (const std::string_view host : {"[2001:DB8::1]", "[2001:db8:0::1]", "[2001:db8::1]:443",
+                                      "[2001:0db8:0:0:0:0:0:1]:", "[2001:db8::0.0.0.1]:0080", "[2001:db8::1%25eth0]"}) {
     EXPECT_EQ(normal(host), "[2001:db8::1]") << host;
   }
   EXPECT_EQ(normal("[2001:DB8::80]:8443"), "[2001:db8::80]:8443");
   EXPECT_EQ(normal("[::ffff:192.0.2.1]:81"), "192.0.2.1:81");
-  for (const std::string_view nobody : {"", ".", "..", ":", ":80", ".:8080"}) EXPECT_EQ(normal(nobody), "none") << nobody;
-  for (const std::string_view odd :
-       {"a:65536", "a:99999999999999999999", "a:8o", "a:-1", "a:80.", "a:80:80", "2001:db8::1", "[2001:db8::1", "[a]",
-        "[192.0.2.1]", "[::1]80", "[::1]:x", "[]", "a, b", "a/b", "user@a", "a b", "a?", "a#", "a\\b", "a]"}) {
+  for (const std::string_view nobody : {"", ".", "..", ":", ":80", ".:8080"})
+    EXPECT_EQ(normal(nobody), "none") << nobody;
+  for (const std::string_view odd : {"a:65536",     "a:99999999999999999999",
+                                     "a:8o",        "a:-1",
+                                     "a:80.",       "a:80:80",
+                                     "2001:db8::1", "[2001:db8::1",
+                                     "[a]",         "[192.0.2.1]",
+                                     "[::1]80",     "[::1]:x",
+                                     "[]",          "a, b",
+                                     "a/b",         "user@a",
+                                     "a b",         "a?",
+                                     "a#",          "a\\b",
+                                     "a]"}) {
     EXPECT_EQ(normal(odd), "malformed") << odd;
   }
 }

@@ -213,8 +213,9 @@ TEST(Mapper, a_host_that_is_none_is_missing_and_a_malformed_one_is_refused) {
   Mapping needed(
       "  rate_limits: [ { actions: [ { request_headers: { header_name: ':authority', descriptor_key: h, on_missing: "
       "deny } } ] } ]\n");
-  EXPECT_EQ(needed.of(HttpRequest{.method = "GET", .target = "/", .host = ":80", .scheme = {}, .peer = {}, .route = {}}),
-            "401: the header :authority names no host");
+  EXPECT_EQ(
+      needed.of(HttpRequest{.method = "GET", .target = "/", .host = ":80", .scheme = {}, .peer = {}, .route = {}}),
+      "401: the header :authority names no host");
 }
 
 TEST(Mapper, tokens_in_cookies_and_other_headers) {

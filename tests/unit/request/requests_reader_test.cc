@@ -53,6 +53,23 @@ TEST(RequestsReader, addresses) {
               HasSubstr("`v6_prefix` must be a whole number from 0 to 128, found 129"));
 }
 
+TEST(RequestsReader, what_would_switch_limits_off_is_told) {
+  const std::string limits = "  rate_limits: [ { actions: [ remote_address ] } ]\n";
+  EXPECT_EQ(
+      findings("  trusted_proxies: [0.0.0.0/0, '::/0', '::ffff:0:0/96', 10.0.0.0/8]\n" + limits),
+      "p.yaml:3:21: warning: `trusted_proxies`: 0.0.0.0/0 trusts everybody, so every client can write the address "
+      "that it is counted by\n"
+      "p.yaml:3:32: warning: `trusted_proxies`: ::/0 trusts everybody, so every client can write the address that "
+      "it is counted by\n"
+      "p.yaml:3:40: warning: `trusted_proxies`: ::ffff:0:0/96 trusts everybody, so every client can write the "
+      "address that it is counted by\n");
+  const std::string_view free = "warning: a cost of 0 takes nothing: such requests use up no limit\n";
+  EXPECT_EQ(findings("  trusted_proxies: []\n  cost: 0\n" + limits), "p.yaml:4:9: " + std::string(free));
+  EXPECT_THAT(of_action("remote_address\n        - cost: 0"), HasSubstr(free));
+  EXPECT_THAT(of_action("remote_address\n      hits_addend: { number: 0 }"), HasSubstr(free));
+  EXPECT_EQ(of_action("remote_address\n      cost: 1"), "");
+}
+
 TEST(RequestsReader, tokens) {
   const auto of_jwt = [](std::string_view jwt) {
     return findings("  jwt: " + std::string(jwt) +

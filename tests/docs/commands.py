@@ -197,6 +197,12 @@ class Page:
         self.heard += done.stdout
         return done
 
+    def touch(self, command):
+        """Makes what the command is about, which may have gone since it was last tried."""
+        for word, touch in self.given.get("touch", {}).items():
+            if word in command:
+                self.run(touch)
+
     def check(self, commands, expected):
         """All of them, and what they say together; where it is not that, again: a burst is used up, or comes back."""
         said = ""
@@ -204,6 +210,7 @@ class Page:
             said = ""
             tries = 100 if expected and command == commands[-1] else 1
             for number in range(tries):
+                self.touch(command)
                 done = self.run(command)
                 if done.returncode != 0 and "echo $?" not in command:
                     self.problems.append(f"{self.name}: `{command}` ends with {done.returncode}: {done.stderr}{done.stdout}")
@@ -229,9 +236,6 @@ class Page:
                 if problem is not None:
                     self.problems.append(f"{self.name}: `{command}` does not serve: {problem}")
                 continue
-            for word, touch in self.given.get("touch", {}).items():
-                if word in command:
-                    self.run(touch)
             if said is not None:
                 self.check([command], said)
             else:

@@ -33,23 +33,6 @@ std::int64_t utc_us() {
       .count();
 }
 
-Ticket ticket_of(const redisReply& reply) {
-  Ticket ticket;
-  for (std::size_t i = 0; i + 1 < reply.elements; i += 2) {
-    const std::string_view name = text_of(*reply.element[i]);
-    const std::string_view value = text_of(*reply.element[i + 1]);
-    if (name == "state") ticket.state = ticket_state(value).value_or(TicketState::queued);
-    if (name == "queue") ticket.queue = value;
-    if (name == "created") ticket.created_us = number_of<std::int64_t>(value);
-    if (name == "expected") ticket.expected_us = number_of<std::int64_t>(value);
-    if (name == "place") ticket.place = number_of<std::uint64_t>(value);
-    if (name == "attempts") ticket.attempts = number_of<std::uint32_t>(value);
-    if (name == "status") ticket.status = number_of<int>(value);
-    if (name == "reason") ticket.reason = value;
-  }
-  return ticket;
-}
-
 DrainReport report_of(const redisReply& reply) {
   DrainReport report;
   for (std::size_t i = 0; i + 1 < reply.elements; i += 2) {

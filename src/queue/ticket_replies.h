@@ -22,8 +22,6 @@ T number_of(std::string_view text) {
 }
 
 [[nodiscard]] std::int64_t utc_us();
-/// Of the members of a ticket's hash.
-[[nodiscard]] Ticket ticket_of(const redisReply& reply);
 /// Of the members of a queue's hash: drainers that have not told of themselves lately are left out.
 [[nodiscard]] DrainReport report_of(const redisReply& reply);
 

@@ -34,6 +34,8 @@ struct Ticket {
   std::uint32_t attempts = 0;    ///< times that its delivery was tried, or is about to be
   int status = 0;                ///< of the last answer to its delivery; 0: none
   std::string reason;            ///< of a failure
+
+  friend bool operator==(const Ticket&, const Ticket&) = default;
 };
 
 /// What a queue's drainers tell of themselves; all of them together.

@@ -6,12 +6,14 @@
 #include <future>
 #include <memory>
 #include <optional>
+#include <random>
 #include <sstream>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "queue/ticket_text.h"
 #include "queue/tickets.h"
 #include "store/redis/key_slot.h"
 #include "tests/integration/redis_secured.h"
@@ -114,6 +116,122 @@ TEST(RedisTickets, CountTries) {
   tickets->add_attempts(id_of(9), 1);
   EXPECT_EQ(get(*tickets, id_of(1))->attempts, 3U) << "it has ended";
   EXPECT_FALSE(get(*tickets, id_of(9))) << "no ticket by the way";
+}
+
+std::string text_at(testing::RedisServer& redis, const std::vector<std::string>& command) {
+  const auto reply = redis.command(command);
+  return reply->str == nullptr ? "" : std::string(reply->str, reply->len);
+}
+
+TEST(RedisTickets, LieAsTextThatCanBeRead) {
+  testing::RedisServer redis;
+  const auto tickets = open(redis.url());
+  EXPECT_TRUE(create(*tickets, id_of(1)));
+  claim(*tickets, 1, 1);
+  EXPECT_EQ(text_at(redis, {"GET", "t:ticket:" + id_of(1)}), "r 0000000001 000 orders 0 0 0");
+  std::promise<void> ended;
+  tickets->finish(id_of(1), TicketState::failed, 500, "out of order", 60s,
+                  [&](bool, std::optional<TicketState>) { ended.set_value(); });
+  ended.get_future().get();
+  EXPECT_EQ(text_at(redis, {"GET", "t:ticket:" + id_of(1)}), "f 0000000001 500 orders 0 0 0 out of order");
+}
+
+/// What is in the way of some tickets keeps none of the others from being changed by the same call.
+TEST(RedisTickets, LeaveAloneWhatIsNone) {
+  testing::RedisServer redis;
+  const auto tickets = open(redis.url());
+  const auto key = [](int number) { return "t:ticket:" + id_of(number); };
+  redis.command({"HSET", key(0), "state", "queued"});
+  redis.command({"RPUSH", key(2), "q 0000000000 000 orders 0 0 0"});
+  const std::vector<std::pair<int, std::string>> foreign{
+      {4, "hello"}, {6, "q"}, {8, "r 0000000001 orders"}, {10, ""}, {12, "r 00000000x0 000 orders 0 0 0"}};
+  for (const auto& [number, text] : foreign) redis.command({"SET", key(number), text});
+  constexpr int count = 14;
+  for (int i = 0; i < count; ++i) EXPECT_TRUE(create(*tickets, id_of(i)));
+  for (const auto expected : {TicketState::queued, TicketState::running}) {
+    const auto answers = claim(*tickets, 0, count);
+    for (int i = 0; i < count; ++i) {
+      tickets->add_attempts(id_of(i), 1);
+      EXPECT_TRUE(answers[static_cast<std::size_t>(i)].first);
+      EXPECT_EQ(answers[static_cast<std::size_t>(i)].second, i % 2 == 0 ? std::nullopt : std::optional(expected)) << i;
+    }
+  }
+  for (const TicketState state : {TicketState::cancelled, TicketState::done}) {
+    std::vector<std::promise<Moved>> ended(count);
+    for (int i = 0; i < count; ++i) {
+      auto& answer = ended[static_cast<std::size_t>(i)];
+      tickets->finish(id_of(i), state, 200, {}, 60s,
+                      [&](bool reached, std::optional<TicketState> before) { answer.set_value({reached, before}); });
+    }
+    for (int i = 0; i < count; ++i) {
+      const auto [reached, before] = ended[static_cast<std::size_t>(i)].get_future().get();
+      EXPECT_TRUE(reached);
+      EXPECT_EQ(before, i % 2 == 0 ? std::nullopt : std::optional(TicketState::running)) << i;
+    }
+  }
+  for (int i = 0; i < count; ++i) EXPECT_EQ(get(*tickets, id_of(i)).has_value(), i % 2 == 1) << i;
+  EXPECT_EQ(get(*tickets, id_of(1))->state, TicketState::done);
+  EXPECT_EQ(get(*tickets, id_of(1))->attempts, 4U);
+  EXPECT_EQ(text_at(redis, {"HGET", key(0), "state"}), "queued");
+  EXPECT_EQ(redis.integer({"LLEN", key(2)}), 1);
+  for (const auto& [number, text] : foreign) EXPECT_EQ(text_at(redis, {"GET", key(number)}), text);
+}
+
+/// Many changes of few tickets, all at once, and what is told of each; then what the tickets have become.
+std::vector<std::string> story_of(Tickets& tickets, unsigned seed) {
+  constexpr int steps = 5000;
+  constexpr int ids = 30;
+  std::minstd_rand random(seed);
+  std::vector<std::string> told(steps);
+  std::atomic<int> left{steps};
+  for (int step = 0; step < steps; ++step) {
+    const std::string id = id_of(static_cast<int>(random() % ids));
+    std::string& answer = told[static_cast<std::size_t>(step)];
+    const auto moved = [&answer, &left](bool reached, std::optional<TicketState> before) {
+      answer = !reached ? "not reached" : before ? to_text(*before) : "none";
+      --left;
+    };
+    const auto kind = random() % 16;
+    if (kind < 6) {
+      tickets.claim(id, "mails", 60s, moved);
+    } else if (kind < 10) {
+      tickets.add_attempts(id, kind < 8 ? 1 : -1);
+      --left;
+    } else if (kind == 10) {
+      tickets.cancel(id, "unwanted", 60s, moved);
+    } else if (kind == 11) {
+      tickets.finish(id, TicketState::done, 0, {}, 60s, moved);
+    } else if (kind == 12) {
+      tickets.finish(id, TicketState::failed, step, "at step " + std::to_string(step), 60s, moved);
+    } else {
+      Ticket ticket;
+      ticket.queue = "orders";
+      ticket.created_us = step;
+      ticket.expected_us = step + 1;
+      ticket.place = static_cast<std::uint64_t>(step);
+      tickets.create(id, ticket, 60s, [&answer, &left](bool reached) {
+        answer = reached ? "made" : "not reached";
+        --left;
+      });
+    }
+  }
+  while (left > 0) std::this_thread::sleep_for(1ms);
+  for (int i = 0; i < ids; ++i) {
+    auto ticket = get(tickets, id_of(i));
+    if (ticket && ticket->queue == "mails") ticket->created_us = 0;  // by the clock
+    told.push_back(ticket ? to_line(*ticket) : "none");
+  }
+  return told;
+}
+
+TEST(RedisTickets, DoAsThoseInMemory) {
+  testing::RedisServer redis;
+  for (unsigned seed = 1; seed <= 10; ++seed) {
+    const auto memory = make_memory_tickets(1000);
+    const auto in_redis = open(redis.url());
+    redis.command({"FLUSHALL"});
+    EXPECT_EQ(story_of(*in_redis, seed), story_of(*memory, seed)) << seed;
+  }
 }
 
 TEST(RedisTickets, LogInWithThePasswordBesideTheUrl) {

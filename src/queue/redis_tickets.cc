@@ -29,6 +29,9 @@ constexpr std::size_t kMostWaiting = 100'000;
 constexpr std::size_t kBatch = 1024;
 /// Most tickets that one script changes: nothing else is served meanwhile, for about 3 µs each.
 constexpr std::size_t kMostTogether = 128;
+/// From the beginning of one batch to the next, unless more are waiting than one script takes: each call costs both
+/// sides as much as some tickets.
+constexpr milliseconds kPace(1);
 constexpr int kMostHops = 20;  ///< from node to node of a cluster, of one batch
 constexpr milliseconds kReportLife = std::chrono::hours(24);
 /// What tickets that are claimed together have in common is sent once, so their times are cut to be alike.
@@ -160,7 +163,7 @@ class RedisTickets final : public Tickets {
       const std::scoped_lock lock(mutex_);
       if (!stopping_ && jobs_.size() < kMostWaiting) {
         jobs_.push_back(std::move(job));
-        if (jobs_.size() == 1) changed_.notify_one();
+        if (jobs_.size() == (gathers_ ? kMostTogether : 1)) changed_.notify_one();
         return;
       }
     }
@@ -169,11 +172,16 @@ class RedisTickets final : public Tickets {
 
   void run() {
     std::vector<Job> batch;
+    auto next = std::chrono::steady_clock::now();
     while (true) {
       {
         std::unique_lock lock(mutex_);
+        gathers_ = true;
+        changed_.wait_until(lock, next, [this] { return stopping_ || jobs_.size() >= kMostTogether; });
+        gathers_ = false;
         changed_.wait(lock, [this] { return stopping_ || !jobs_.empty(); });
         if (jobs_.empty()) return;
+        next = std::chrono::steady_clock::now() + kPace;
         while (!jobs_.empty() && batch.size() < kBatch) {
           batch.push_back(std::move(jobs_.front()));
           jobs_.pop_front();
@@ -308,6 +316,7 @@ class RedisTickets final : public Tickets {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Job> jobs_;
+  bool gathers_ = false;  ///< the thread waits for more than one
   bool stopping_ = false;
   const std::unique_ptr<TicketServers> servers_;  ///< the thread's own
   std::thread thread_;

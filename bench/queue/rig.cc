@@ -118,7 +118,7 @@ std::string policy_text(std::uint64_t rate) {
   return "domain: shop\ndescriptors:\n  - key: to\n    value: orders\n    rate_limit: {period: 1s, "
          "requests_per_unit: " +
          std::to_string(rate) +
-         ", algorithm: token_bucket, burst: 1, overflow: {queue: orders, max_length: 10000000, max_age: 24h}}\n";
+         ", algorithm: token_bucket, burst: 1, overflow: {queue: orders, max_length: 10000000, max_age: 1h}}\n";
 }
 
 Shop::Shop(const Rig& rig, const config::QueueSettings& settings, std::uint64_t rate) : rig_(rig), settings_(settings) {

@@ -181,7 +181,8 @@ void Drainer::drop(const DrainItemPtr& item, TicketState state, std::string reas
 }
 
 void Drainer::end_ticket(const DrainItemPtr& item, TicketState state, std::string reason, int status) {
-  tickets_.finish(item->message.ticket, state, status, std::move(reason), kTicketAfterlife,
+  tickets_.finish(item->message.ticket, state, status, std::move(reason),
+                  life_of_ended(item->message.expires_us, clock_.now().utc / 1'000),
                   [this, handle = handle_, item](bool /*reached*/, std::optional<TicketState> /*before*/) {
                     LoopHandle::post(handle, [this, item] { finish(item); });
                   });

@@ -69,8 +69,8 @@ class MemoryTickets final : public Tickets {
     move(id, TicketState::cancelled, 0, std::move(reason), life, done);
   }
 
-  void finish(std::string id, TicketState state, int status, std::string reason, std::chrono::milliseconds life,
-              Moved done) override {
+  void finish(std::string id, TicketState state, int status, std::string reason,
+              std::optional<std::chrono::milliseconds> life, Moved done) override {
     move(id, state, status, std::move(reason), life, done);
   }
 
@@ -113,8 +113,8 @@ class MemoryTickets final : public Tickets {
   };
   using Map = std::unordered_map<std::string, Held>;
 
-  void move(const std::string& id, TicketState to, int status, std::string reason, std::chrono::milliseconds life,
-            const Moved& done) {
+  void move(const std::string& id, TicketState to, int status, std::string reason,
+            std::optional<std::chrono::milliseconds> life, const Moved& done) {
     std::optional<TicketState> before;
     {
       const std::scoped_lock lock(mutex_);
@@ -129,7 +129,7 @@ class MemoryTickets final : public Tickets {
           ticket.state = to;
           ticket.status = status;
           ticket.reason = std::move(reason);
-          keep(found, life);
+          if (life) keep(found, *life);
         }
       }
     }

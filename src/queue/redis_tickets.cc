@@ -111,10 +111,14 @@ class RedisTickets final : public Tickets {
     finish(std::move(id), TicketState::cancelled, 0, std::move(reason), life, std::move(done));
   }
 
-  void finish(std::string id, TicketState state, int status, std::string reason, milliseconds life,
+  void finish(std::string id, TicketState state, int status, std::string reason, std::optional<milliseconds> life,
               Moved done) override {
+    std::string ending = status_text(status);
+    // Such an end changes the head alone.
+    if (!life && reason.empty() && ending.size() == kOpenStatus.size()) life = milliseconds(0);
     call_script(id, std::string(1, letter_of(state)),
-                {std::to_string(life.count()), status_text(status), reason_text(reason)}, std::move(done));
+                {std::to_string(life.value_or(kTicketAfterlife).count()), std::move(ending), reason_text(reason)},
+                std::move(done));
   }
 
   void report(std::string queue, std::string drainer, DrainReport added) override {

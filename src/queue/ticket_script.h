@@ -10,7 +10,8 @@ namespace sluice::queue {
 ///
 ///   claim: a life in ms, and the ticket of what has none; what has one keeps its life
 ///   tried: the number of attempts to be added
-///   the letter of the state that it ends in: a life in ms that begins now, the status and the reason
+///   the letter of the state that it ends in: a life in ms that begins now, the status and the reason; or 0, for the
+///   life that it has, and a status of three digits
 ///
 /// Answers the first letters of their states before, or '-' for what had none: as one text, since an array of them
 /// costs twice as much as all of the rest. What is no ticket counts as none and is left as it is. Heads are
@@ -45,7 +46,11 @@ for i, key in ipairs(KEYS) do
     end
   elseif state == 'q' or state == 'r' and verb ~= 'c' then
     local new = verb .. ' ' .. attempts .. ' ' .. ARGV[at + 1]
-    redis.call('SET', key, new .. string.sub(before, 17) .. ARGV[at + 2], 'PX', ARGV[at])
+    if ARGV[at] == '0' then
+      redis.call('SETRANGE', key, '0', new)
+    else
+      redis.call('SET', key, new .. string.sub(before, 17) .. ARGV[at + 2], 'PX', ARGV[at])
+    end
   end
   changed[key] = true
 end

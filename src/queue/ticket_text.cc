@@ -9,7 +9,7 @@ namespace sluice::queue {
 namespace {
 
 constexpr std::size_t kAttemptDigits = 10;
-constexpr std::size_t kStatusDigits = 3;
+constexpr std::size_t kStatusDigits = kOpenStatus.size();
 
 std::string padded(const std::string& digits, std::size_t width) {
   return std::string(width - std::min(digits.size(), width), '0') + digits;

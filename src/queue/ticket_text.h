@@ -13,6 +13,8 @@ namespace sluice::queue {
 /// in ten digits, status in three or more, queue, when it was created and when it was expected to be worked off (µs
 /// since 1970 UTC), place, and the reason, if there is one.
 [[nodiscard]] std::string to_line(const Ticket& ticket);
+/// What stands there for the status of a ticket that has not ended.
+inline constexpr std::string_view kOpenStatus = "000";
 /// The parts of a line that its end changes.
 [[nodiscard]] std::string status_text(int status);
 [[nodiscard]] std::string reason_text(std::string_view reason);

@@ -19,6 +19,10 @@ namespace sluice::queue {
 /// How long an ended request can be asked for.
 inline constexpr std::chrono::milliseconds kTicketAfterlife = std::chrono::hours(1);
 
+/// What a ticket has still to live that ends at `now_us`, and whose request may wait until `expires_us`, or for ever: 0
+/// (µs since 1970 UTC). Nothing: the life that it was given at first is as long, and not twice as long.
+[[nodiscard]] std::optional<std::chrono::milliseconds> life_of_ended(std::int64_t expires_us, std::int64_t now_us);
+
 enum class TicketState : std::uint8_t { queued, running, done, failed, expired, cancelled };
 
 [[nodiscard]] std::string_view to_text(TicketState state);
@@ -73,9 +77,10 @@ class Tickets {
   virtual void add_attempts(std::string id, int more) = 0;
   /// queued becomes cancelled; others stay.
   virtual void cancel(std::string id, std::string reason, std::chrono::milliseconds life, Moved done) = 0;
-  /// queued and running become `state`; others stay.
-  virtual void finish(std::string id, TicketState state, int status, std::string reason, std::chrono::milliseconds life,
-                      Moved done) = 0;
+  /// queued and running become `state`; others stay. Without a `life` it may keep the one that it has, which costs
+  /// less.
+  virtual void finish(std::string id, TicketState state, int status, std::string reason,
+                      std::optional<std::chrono::milliseconds> life, Moved done) = 0;
 
   /// Adds the counts to those of `queue`; the rest replaces what `drainer` told before. Lost when the store is away.
   virtual void report(std::string queue, std::string drainer, DrainReport added) = 0;

@@ -10,6 +10,7 @@
 #include <sstream>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -177,6 +178,33 @@ TEST(RedisTickets, LeaveAloneWhatIsNone) {
   for (const auto& [number, text] : foreign) EXPECT_EQ(text_at(redis, {"GET", key(number)}), text);
 }
 
+TEST(RedisTickets, KeepTheirLifeWhereTheyAreNotGivenAnother) {
+  testing::RedisServer redis;
+  const auto tickets = open(redis.url());
+  for (int i = 0; i < 5; ++i) EXPECT_TRUE(create(*tickets, id_of(i)));
+  const auto life_left = [&](int number, int status, const std::string& reason,
+                             std::optional<std::chrono::hours> life) {
+    std::promise<void> ended;
+    tickets->finish(id_of(number), TicketState::failed, status, reason, life,
+                    [&](bool, std::optional<TicketState>) { ended.set_value(); });
+    ended.get_future().get();
+    const auto ticket = get(*tickets, id_of(number));
+    EXPECT_EQ(ticket->state, TicketState::failed);
+    EXPECT_EQ(ticket->status, status);
+    EXPECT_EQ(ticket->reason, reason);
+    EXPECT_EQ(ticket->queue, "orders");
+    return std::chrono::milliseconds(redis.integer({"PTTL", "t:ticket:" + id_of(number)}));
+  };
+  EXPECT_LE(life_left(0, 200, "", {}), 60s) << "as it was made";
+  EXPECT_GT(life_left(1, 200, "", 2h), 1h);
+  // What does not fit into its head is stored anew.
+  for (const auto& [number, status, reason] : {std::tuple(2, 500, "out of order"), {3, 1000, ""}, {4, -1, "why"}}) {
+    const auto left = life_left(number, status, reason, {});
+    EXPECT_GT(left, 60s);
+    EXPECT_LE(left, kTicketAfterlife);
+  }
+}
+
 /// Many changes of few tickets, all at once, and what is told of each; then what the tickets have become.
 std::vector<std::string> story_of(Tickets& tickets, unsigned seed) {
   constexpr int steps = 5000;
@@ -200,7 +228,7 @@ std::vector<std::string> story_of(Tickets& tickets, unsigned seed) {
     } else if (kind == 10) {
       tickets.cancel(id, "unwanted", 60s, moved);
     } else if (kind == 11) {
-      tickets.finish(id, TicketState::done, 0, {}, 60s, moved);
+      tickets.finish(id, TicketState::done, step % 1000, {}, {}, moved);
     } else if (kind == 12) {
       tickets.finish(id, TicketState::failed, step, "at step " + std::to_string(step), 60s, moved);
     } else {

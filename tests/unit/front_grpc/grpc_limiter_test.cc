@@ -176,7 +176,7 @@ TEST(GrpcLimiter, WhatChangesCountersAsksForAToken) {
     const Response& none = call(peer, method, ask);
     EXPECT_EQ(none.status(), unauthenticated) << method;
     EXPECT_THAT(none.message(), HasSubstr("asks for a token (metadata `authorization: Bearer TOKEN`)"));
-    for (const char* wrong : {"Bearer let-me-i", "Bearer ops", "Bearer  let-me-in", "Bearerlet-me-in",
+    for (const char* wrong : {"Bearer let-me-i", "Bearer ops", "Bearer\tlet-me-in", "Bearerlet-me-in",
                               "Basic let-me-in", "let-me-in", ""}) {
       EXPECT_EQ(say(method, wrong, ask).status(), unauthenticated) << method << ' ' << wrong;
     }

@@ -126,6 +126,15 @@ def says(expected, got):
     return shape(expected).fullmatch(got) is not None
 
 
+def behind_a_burst(command):
+    """The same request behind forty of its kind over one connection: a burst comes back while a busy machine starts programs."""
+    found = re.fullmatch(r"curl ([^|;>]*?)(\S*localhost:\S+)([^|;>]*)", command, re.DOTALL)
+    if not found:
+        return command
+    before, url, after = found.groups()
+    return f"curl -s -o /dev/null {before}'{url}#[1-40]'{after} --next {before}{url}{after}"
+
+
 class Page:
     def __init__(self, root, name, program, folder):
         self.root, self.name, self.program, self.folder = root, name, program, pathlib.Path(folder)
@@ -211,7 +220,7 @@ class Page:
             tries = 100 if expected and command == commands[-1] else 1
             for number in range(tries):
                 self.touch(command)
-                done = self.run(command)
+                done = self.run(behind_a_burst(command) if 10 <= number < 60 else command)
                 if done.returncode != 0 and "echo $?" not in command:
                     self.problems.append(f"{self.name}: `{command}` ends with {done.returncode}: {done.stderr}{done.stdout}")
                     return

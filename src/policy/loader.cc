@@ -368,15 +368,20 @@ std::vector<std::vector<Entry>> forms_of(const request::DescriptorRule& rule) {
   return forms;
 }
 
-bool has_limits(const Policy& policy, std::string_view domain) {
-  return std::ranges::any_of(policy.rules(), [&](const Rule* limit) { return limit->domain == domain; });
+using DomainNames = std::unordered_set<std::string_view>;
+
+DomainNames domains_with_limits(const Policy& policy) {
+  DomainNames names;
+  for (const Rule* limit : policy.rules()) names.insert(limit->domain);
+  return names;
 }
 
 /// Whose requests all pass: somebody has forgotten what stands below.
-void warn_of_domains_without_limits(const Policy& policy, const DomainPlaces& domains, Loaded& loaded) {
+void warn_of_domains_without_limits(const Policy& policy, const DomainNames& limited, const DomainPlaces& domains,
+                                    Loaded& loaded) {
   for (const std::string_view name : policy.domain_names()) {
     const auto found = domains.find(std::string(name));
-    if (found == domains.end() || has_limits(policy, name)) continue;
+    if (found == domains.end() || limited.contains(name)) continue;
     const DomainPlace& place = found->second;
     loaded.findings.push_back({Finding::Severity::warning, place.file, place.position.line, place.position.column,
                                fmt::format("the domain {} has no limits: nothing is denied", quote(name))});
@@ -384,14 +389,16 @@ void warn_of_domains_without_limits(const Policy& policy, const DomainPlaces& do
 }
 
 /// A mapping that leads nowhere limits nothing, without a word.
-void warn_of_useless_mappings(const Policy& policy, const std::vector<PlacedRequests>& requests, Loaded& loaded) {
+void warn_of_useless_mappings(const Policy& policy, const DomainNames& limited,
+                              const std::vector<PlacedRequests>& requests, Loaded& loaded) {
   for (const PlacedRequests& placed : requests) {
     const Domain* const domain = policy.find_domain(placed.rules->domain);
-    if (domain == nullptr || !has_limits(policy, placed.rules->domain)) continue;
+    if (domain == nullptr || !limited.contains(placed.rules->domain)) continue;
     for (const request::DescriptorRule& rule : placed.rules->descriptors) {
       for (const std::vector<Entry>& form : forms_of(rule)) {
         if (policy.can_match(*domain, form)) continue;
         std::vector<std::string> keys;
+        keys.reserve(form.size());
         for (const Entry& entry : form) {
           keys.push_back(entry.value.empty() ? std::string(entry.key) : fmt::format("{}={}", entry.key, entry.value));
         }
@@ -431,8 +438,9 @@ Loaded load_texts(std::span<const SourceText> texts, const LoadOptions& options)
   }
   if (has_errors) return loaded;
   loaded.policy = builder.build();
-  warn_of_domains_without_limits(*loaded.policy, domains, loaded);
-  warn_of_useless_mappings(*loaded.policy, requests, loaded);
+  const DomainNames limited = domains_with_limits(*loaded.policy);
+  warn_of_domains_without_limits(*loaded.policy, limited, domains, loaded);
+  warn_of_useless_mappings(*loaded.policy, limited, requests, loaded);
   return loaded;
 }
 

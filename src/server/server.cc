@@ -71,7 +71,8 @@ Server::Server(const config::Settings& settings)
       ports_(io_, settings_, own_metrics_),
       signals_(io_),
       drain_timer_(io_),
-      tend_timer_(io_) {
+      tend_timer_(io_),
+      ask_timer_(io_) {
   http::HttpOptions http_options;
   http_options.headers = {.retry_after = settings.http_header_retry_after,
                           .rate_limit = settings.http_header_rate_limit,
@@ -292,6 +293,7 @@ std::string Server::run() {
   if (envoy_) envoy_->start([this] { return policies_.get() != nullptr; });
   if (!tell_service_manager("READY=1")) log::warn("the service manager was not told that this is ready: NOTIFY_SOCKET");
   tend_soon();
+  if (!settings_.redis_url.empty()) ask_soon();
   io_.run();
   if (envoy_) envoy_->stop();
   waiting_room_.stop();
@@ -352,19 +354,29 @@ void Server::worker_ended() {
   if (--running_workers_ > 0) return;
   drain_timer_.cancel();
   tend_timer_.cancel();
+  ask_timer_.cancel();
   signals_.cancel();
 }
 
 // What is done again and again, on this thread, as those that decide must not be held up.
 void Server::tend_soon() {
-  tend_timer_.expires_after(store::BanWatch::kAskEvery);
+  tend_timer_.expires_after(std::chrono::seconds(1));
   tend_timer_.async_wait([this](const error_code& cancelled) {
     if (cancelled || running_workers_ == 0) return;
     stores_.tend();
-    if (!settings_.redis_url.empty()) workers_[turns_++ % workers_.size()]->tend();
     ports_.look_at_certificates(false);
     look_at_keys();
     tend_soon();
+  });
+}
+
+// Bans that other daemons have made: one worker asks for all, each in turn.
+void Server::ask_soon() {
+  ask_timer_.expires_after(store::BanWatch::kAskEvery);
+  ask_timer_.async_wait([this](const error_code& cancelled) {
+    if (cancelled || running_workers_ == 0) return;
+    workers_[turns_++ % workers_.size()]->tend();
+    ask_soon();
   });
 }
 

@@ -59,6 +59,7 @@ class Server {
   void stop();
   void worker_ended();
   void tend_soon();
+  void ask_soon();
   void look_at_keys();
 
   const config::Settings settings_;
@@ -82,6 +83,7 @@ class Server {
   boost::asio::signal_set signals_;
   boost::asio::steady_timer drain_timer_;
   boost::asio::steady_timer tend_timer_;
+  boost::asio::steady_timer ask_timer_;
   std::vector<std::unique_ptr<WorkerThread>> workers_;
   std::size_t running_workers_ = 0;
   std::size_t turns_ = 0;  ///< of tending the workers' stores

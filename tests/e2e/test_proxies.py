@@ -2,14 +2,13 @@
 
 import contextlib
 import json
-import signal
 import tempfile
 import time
 import unittest
 
 from support.curl import curl
 from support.daemon import Sluice
-from support.program import wait_until
+from support.program import pause, wait_until
 from support.proxy import EXAMPLES, App, Proxy
 from support.redis import Redis
 
@@ -319,7 +318,7 @@ class Cases:
         with self.behind(WITHOUT_ADDRESS, hasty=True) as (sluice, proxy):
             wait_until(lambda: curl(proxy.url("/")).status == 200, "passes")
             if self.when_sluice_hangs:
-                sluice.process.send_signal(signal.SIGSTOP)
+                pause(sluice.process)
                 self.assertEqual([curl(proxy.url("/")).status for _ in range(2)], [self.when_sluice_hangs] * 2)
                 for path in self.paths[1:]:
                     self.assertEqual(curl(proxy.url(path)).status, 500)

@@ -168,7 +168,7 @@ TEST_F(Bench, WithoutAnAnswerItIsAFailureWithAReason) {
   };
   told("http://" + daemon.admin(), "HTTP status 404");
   told("grpc://" + daemon.http(), "the daemon");
-  daemon.process().signal(SIGSTOP);
+  daemon.process().pause();
   told("http://" + daemon.http(), "no answer");
   daemon.process().signal(SIGCONT);
 }
@@ -193,7 +193,7 @@ TEST_F(Bench, AStallIsSeenByAllThatWasPlannedInIt) {
   Process process({sluice_binary(), "bench", "--target", "http://" + daemon.http(), "--policy", policy_, "--descriptor",
                    "user=1", "--rate", "500", "--duration", "3s", "--connections", "2", "--json"});
   ASSERT_TRUE(process.has_printed("1 s: "));
-  daemon.process().signal(SIGSTOP);
+  daemon.process().pause();
   std::this_thread::sleep_for(600ms);
   daemon.process().signal(SIGCONT);
   ASSERT_EQ(process.wait(), 0);

@@ -37,7 +37,7 @@ TEST_P(QueueTest, APeakIsWorkedOffInAStraightLine) {
             << count / std::chrono::duration<double>(begin_admit - begin_bare).count() << " and "
             << count / std::chrono::duration<double>(end_admit - begin_admit).count() << " a second\n";
 
-  const auto begin_drain = Steady::now();
+  const auto begin_drain = Wall::now();
   DrainRunner runner(setup(*desk_->broker("orders"), desk_->tickets()));
   std::thread thread([&] { runner.run(); });
   const bool is_all = wait_received(static_cast<std::size_t>(count));

@@ -81,7 +81,7 @@ void RedisServer::kill() {
   process_.kill();
 }
 
-void RedisServer::pause() const { process_.signal(SIGSTOP); }
+void RedisServer::pause() const { process_.pause(); }
 void RedisServer::resume() const { process_.signal(SIGCONT); }
 
 void RedisServer::connect() {

@@ -40,7 +40,7 @@ class RedisServer {
   void start();  ///< again, on the same port, with the same directory; waits until it serves
   void start_loading(const std::vector<std::string>& options);  ///< the same, but waits only until it says LOADING
   [[nodiscard]] bool is_running() { return !process_.has_ended(); }
-  void pause() const;   ///< SIGSTOP
+  void pause() const;   ///< stopped when this returns
   void resume() const;  ///< SIGCONT
 
   /// One command on a blocking connection of the tests' own.

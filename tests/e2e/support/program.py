@@ -3,6 +3,7 @@
 import os
 import random
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -48,6 +49,12 @@ def memory(pid):
     with open(f"/proc/{pid}/status", encoding="ascii") as status:
         line = next(line for line in status if line.startswith("VmRSS:"))
     return int(line.split()[1]) * 1024
+
+
+def pause(process):
+    """Stops a child until SIGCONT; it does nothing more when this returns."""
+    process.send_signal(signal.SIGSTOP)
+    os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
 
 def wait_until(condition, what, within=READY_WITHIN):

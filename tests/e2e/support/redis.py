@@ -5,7 +5,7 @@ import shutil
 import signal
 import socket
 
-from .program import Program, free_port
+from .program import Program, free_port, pause
 
 BINARY = os.environ.get("REDIS_SERVER") or shutil.which("redis-server")
 
@@ -27,7 +27,7 @@ class Redis(Program):
 
     def pause(self):
         """From now on connections are accepted and nothing is answered, until resume()."""
-        self.process.send_signal(signal.SIGSTOP)
+        pause(self.process)
 
     def resume(self):
         self.process.send_signal(signal.SIGCONT)

@@ -40,6 +40,21 @@ Client make_client(const std::string& address) {
   return client;
 }
 
+/// Why a topic was not made; empty: it is there.
+std::string problem_of(rd_kafka_event_t& event) {
+  if (rd_kafka_event_error(&event) != RD_KAFKA_RESP_ERR_NO_ERROR) return rd_kafka_event_error_string(&event);
+  std::size_t count = 0;
+  const rd_kafka_topic_result_t** topics =
+      rd_kafka_CreateTopics_result_topics(rd_kafka_event_CreateTopics_result(&event), &count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const rd_kafka_resp_err_t error = rd_kafka_topic_result_error(topics[i]);
+    if (error != RD_KAFKA_RESP_ERR_NO_ERROR && error != RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS) {
+      return rd_kafka_err2str(error);
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 bool has_kafka() {
@@ -120,18 +135,26 @@ void KafkaServer::start() {
 void KafkaServer::make_topic(const std::string& name, int partitions) const {
   const Client client = make_client(address());
   std::array<char, 256> why{};
-  rd_kafka_NewTopic_t* topic = rd_kafka_NewTopic_new(name.c_str(), partitions, 1, why.data(), why.size());
-  rd_kafka_queue_t* answers = rd_kafka_queue_new(client.get());
-  rd_kafka_CreateTopics(client.get(), &topic, 1, nullptr, answers);
-  rd_kafka_event_t* event = rd_kafka_queue_poll(answers, 60'000);
-  const bool made = event != nullptr && rd_kafka_event_error(event) == RD_KAFKA_RESP_ERR_NO_ERROR;
-  if (event != nullptr) rd_kafka_event_destroy(event);
-  rd_kafka_queue_destroy(answers);
-  rd_kafka_NewTopic_destroy(topic);
-  if (!made) throw std::runtime_error("cannot make the topic " + name);
+  // Tried again: a broker that was starved or stopped for a while is told to be gone until its next heartbeat.
+  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(2);
+  while (true) {
+    rd_kafka_NewTopic_t* topic = rd_kafka_NewTopic_new(name.c_str(), partitions, 1, why.data(), why.size());
+    rd_kafka_queue_t* answers = rd_kafka_queue_new(client.get());
+    rd_kafka_CreateTopics(client.get(), &topic, 1, nullptr, answers);
+    rd_kafka_event_t* event = rd_kafka_queue_poll(answers, 60'000);
+    const std::string problem = event == nullptr ? "no answer" : problem_of(*event);
+    if (event != nullptr) rd_kafka_event_destroy(event);
+    rd_kafka_queue_destroy(answers);
+    rd_kafka_NewTopic_destroy(topic);
+    if (problem.empty()) return;
+    if (std::chrono::steady_clock::now() > end) {
+      throw std::runtime_error("cannot make the topic " + name + ": " + problem);
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
 }
 
-void KafkaServer::pause() const { process_.signal(SIGSTOP); }
+void KafkaServer::pause() const { process_.pause(); }
 void KafkaServer::resume() const { process_.signal(SIGCONT); }
 
 }  // namespace sluice::testing

@@ -33,6 +33,7 @@ namespace sluice::queue {
 
 using namespace std::chrono_literals;
 using Steady = std::chrono::steady_clock;
+using Wall = std::chrono::system_clock;
 using test::Process;
 using test::TempFolder;
 
@@ -64,7 +65,7 @@ inline std::string policy_text(int rate, const std::string& period = "1s") {
 
 /// One delivery as the receiver sees it.
 struct Received {
-  std::int64_t at = 0;  // steady ns
+  std::int64_t at = 0;  // ns, by the machine's clock, which Redis goes by
   std::string ticket;
   std::string key;
   int number = 0;  // of its key, in the order of admission
@@ -234,7 +235,7 @@ class QueueTest : public ::testing::TestWithParam<config::QueueSettings::Kind> {
         const Message& got = *attempt.message;
         {
           const std::scoped_lock lock(mutex_);
-          received_.push_back({.at = Steady::now().time_since_epoch().count(),
+          received_.push_back({.at = Wall::now().time_since_epoch().count(),
                                .ticket = got.ticket,
                                .key = got.key,
                                .number = std::atoi(got.body.c_str()),
@@ -254,11 +255,11 @@ class QueueTest : public ::testing::TestWithParam<config::QueueSettings::Kind> {
 
   /// What was received by a limit of so many a second and a burst of one, that was whole at `begin`: the next token
   /// comes when it comes, so no lateness makes a delivery come too early.
-  void expect_never_early(Steady::time_point begin, std::int64_t a_second) {
+  void expect_never_early(Wall::time_point begin, std::int64_t a_second) {
     const std::scoped_lock lock(mutex_);
     const std::int64_t from = begin.time_since_epoch().count();
     for (std::size_t i = 0; i < received_.size(); ++i) {
-      // Redis goes by the machine's other clock, in whole microseconds.
+      // Redis counts whole microseconds, and the wait for a token is by the machine's other clock.
       const std::int64_t earliest = from + static_cast<std::int64_t>(i) * 1'000'000'000 / a_second - 1'000'000;
       ASSERT_GE(received_[i].at, earliest) << "delivery " << i << " of " << received_.size();
     }

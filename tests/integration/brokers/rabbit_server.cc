@@ -83,7 +83,7 @@ void RabbitServer::start() {
   wait_until_ready(process_, "RabbitMQ", log, [this] { return logs_in(port_); });
 }
 
-void RabbitServer::pause() const { process_.signal(SIGSTOP); }
+void RabbitServer::pause() const { process_.pause(); }
 void RabbitServer::resume() const { process_.signal(SIGCONT); }
 
 std::string RabbitServer::log() const {

@@ -46,6 +46,12 @@ Process::~Process() {
 
 void Process::signal(int number) const { ::kill(id_, number); }
 
+void Process::pause() const {
+  signal(SIGSTOP);
+  siginfo_t ignored;
+  ::waitid(P_PID, static_cast<id_t>(id_), &ignored, WSTOPPED | WEXITED | WNOWAIT);
+}
+
 std::optional<int> Process::wait(std::chrono::milliseconds timeout) {
   const auto deadline = std::chrono::steady_clock::now() + timeout;
   while (!exit_code_) {

@@ -29,6 +29,8 @@ class Process {
 
   [[nodiscard]] pid_t id() const { return id_; }
   void signal(int number) const;
+  /// Stops it until SIGCONT; does nothing more when this returns.
+  void pause() const;
   /// The exit code; 128 + n when signal n ended it; nothing when it did not end in time.
   [[nodiscard]] std::optional<int> wait(std::chrono::milliseconds timeout = kPatience);
   /// All that it has printed to standard output and error so far, as it came.

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <csignal>
@@ -17,6 +18,7 @@
 #include <fstream>
 #include <iterator>
 #include <random>
+#include <sstream>
 #include <stdexcept>
 #include <string_view>
 #include <thread>
@@ -52,6 +54,27 @@ bool can_bind(std::uint16_t port) {
   const bool bound = ::bind(socket_fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
   ::close(socket_fd);
   return bound;
+}
+
+/// Has each thread of the process group stopped (or ended)?
+bool are_stopped(pid_t group) {
+  std::error_code gone;
+  for (const auto& process : std::filesystem::directory_iterator("/proc")) {
+    for (std::filesystem::directory_iterator thread(process.path() / "task", gone), end; !gone && thread != end;
+         thread.increment(gone)) {
+      std::ifstream in(thread->path() / "stat");
+      std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+      // Behind the name, which may have any characters: state, parent, process group.
+      std::istringstream fields(text.substr(std::min(text.rfind(')') + 1, text.size())));
+      char state = 0;
+      pid_t parent = 0;
+      pid_t its_group = 0;
+      fields >> state >> parent >> its_group;
+      if (its_group == group && std::string_view("TtZX").find(state) == std::string_view::npos) return false;
+    }
+    gone.clear();
+  }
+  return true;
 }
 
 }  // namespace
@@ -117,6 +140,12 @@ bool ServerProcess::has_ended() {
 
 void ServerProcess::signal(int number) const {
   if (id_ > 0) ::kill(-id_, number);
+}
+
+void ServerProcess::pause() const {
+  signal(SIGSTOP);
+  // On a busy machine its threads run on until the first of them has taken the signal.
+  while (id_ > 0 && !are_stopped(id_)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
 void ServerProcess::kill() {

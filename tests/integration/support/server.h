@@ -29,6 +29,8 @@ class ServerProcess {
              const std::filesystem::path& log);
   [[nodiscard]] bool has_ended();
   void signal(int number) const;
+  /// Stops it until SIGCONT; does nothing more when this returns.
+  void pause() const;
   void kill();
 
  private:

@@ -25,7 +25,11 @@ constexpr std::size_t kInFlight = 64;
 constexpr std::uint64_t kGoalRate = 20'000;
 constexpr std::uint64_t kNoLimit = 1'000'000;
 
-void tell(const std::string& name, const Loop& loop) {
+/// Measures on a machine at rest.
+template <typename Work>
+void tell(const std::string& name, const Work& work) {
+  wait_for_rest();
+  const Loop loop = work();
   std::cout << R"({"name":")" << name << R"(","per_second":)" << loop.per_second << R"(,"p50_ms":)" << loop.p50_ms
             << R"(,"p99_ms":)" << loop.p99_ms << "}" << std::endl;
 }
@@ -87,15 +91,15 @@ void measure(Rig& rig, const std::string& round, const std::string& sluice, std:
   {
     const config::QueueSettings bare = rig.new_queue("bare" + round);
     Shop(rig, bare, kNoLimit).open();  // makes the queues
-    tell("bare produce", publish_bare(bare, load, kInFlight));
-    tell("bare consume", consume_bare(bare, count));
+    tell("bare produce", [&] { return publish_bare(bare, load, kInFlight); });
+    tell("bare consume", [&] { return consume_bare(bare, count); });
   }
   {
     const config::QueueSettings queue = rig.new_queue("lib" + round);
     Shop shop(rig, queue, kNoLimit);
     shop.open();
-    tell("admit", shop.admit(count, kInFlight));
-    tell("drain to a function, no limit", shop.drain(count));
+    tell("admit", [&] { return shop.admit(count, kInFlight); });
+    tell("drain to a function, no limit", [&] { return shop.drain(count); });
   }
   {
     const config::QueueSettings queue = rig.new_queue("http" + round);
@@ -103,17 +107,17 @@ void measure(Rig& rig, const std::string& round, const std::string& sluice, std:
     {
       const Daemon daemon(sluice, rig.server_file(queue, 100), rig.folder().path() / "daemon.log");
       Shop(rig, queue, kNoLimit).open();
-      tell("POST /v1/admit", admit_over_http(daemon.port(), count, kInFlight));
+      tell("POST /v1/admit", [&] { return admit_over_http(daemon.port(), count, kInFlight); });
     }
-    tell("drain --stdout, no limit", drain_to_pipe(sluice, rig.server_file(queue, kNoLimit), count));
+    tell("drain --stdout, no limit", [&] { return drain_to_pipe(sluice, rig.server_file(queue, kNoLimit), count); });
   }
   const config::QueueSettings queue = rig.new_queue("goal" + round);
   Shop shop(rig, queue, kGoalRate);
   shop.open();
   shop.fill(load);
-  tell("drain to a function, 20 000/s", shop.drain(count));
+  tell("drain to a function, 20 000/s", [&] { return shop.drain(count); });
   shop.fill(make_load(count));
-  tell("drain --stdout, 20 000/s", drain_to_pipe(sluice, rig.server_file(queue, kGoalRate), count));
+  tell("drain --stdout, 20 000/s", [&] { return drain_to_pipe(sluice, rig.server_file(queue, kGoalRate), count); });
 }
 
 }  // namespace

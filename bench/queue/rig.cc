@@ -1,8 +1,10 @@
 #include "queue/rig.h"
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <fstream>
 #include <mutex>
 #include <stdexcept>
 #include <thread>
@@ -101,6 +103,28 @@ std::filesystem::path Rig::server_file(const config::QueueSettings& settings, st
                                               : "type: rabbitmq, url: \"" + settings.url + "\", queue: " + name) +
                                     "}\n");
   return folder_.path() / (file + ".yaml");
+}
+
+void wait_for_rest() {
+  constexpr double most_busy = 0.05;  // of all processors
+  const auto times = [] {
+    std::ifstream in("/proc/stat");
+    std::string name;
+    std::array<double, 8> spent{};  // user, nice, system, idle, waiting for input and output, interrupts, stolen
+    in >> name;
+    for (double& one : spent) in >> one;
+    return spent;
+  };
+  const auto end = Steady::now() + 10s;
+  for (auto before = times(); Steady::now() < end;) {
+    std::this_thread::sleep_for(250ms);
+    const auto now = times();
+    double all = 0;
+    for (std::size_t i = 0; i < now.size(); ++i) all += now[i] - before[i];
+    const double idle = now[3] + now[4] - before[3] - before[4];
+    if (idle >= (1 - most_busy) * all) return;
+    before = now;
+  }
 }
 
 Load make_load(std::size_t count) {

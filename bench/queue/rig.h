@@ -39,6 +39,9 @@ class Rig {
   std::unique_ptr<testing::RabbitServer> rabbit_;
 };
 
+/// Waits, ten seconds at most, until the machine has next to nothing to do: a broker is at work on what it was given
+/// for a while after it has confirmed it.
+void wait_for_rest();
 /// Messages of 40 keys with a body of 100 bytes each, and a ticket of their own.
 [[nodiscard]] Load make_load(std::size_t count);
 /// The policy of a limit of `rate` a second with overflow into the queue "orders".

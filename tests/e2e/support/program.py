@@ -27,6 +27,8 @@ def free_port():
             name = socket.socket(socket.AF_UNIX)
             try:
                 s.bind(("127.0.0.1", port))
+                with socket.socket() as bus:  # of a node of a Redis cluster
+                    bus.bind(("127.0.0.1", port + 10_000))
                 name.bind(f"\0sluice-test-port-{port}")
             except OSError:
                 name.close()

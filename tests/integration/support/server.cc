@@ -28,9 +28,10 @@ namespace sluice::testing {
 namespace {
 
 // Below the ports that the system gives to outgoing connections, so that none of these takes one while its server is
-// down; and as many again above are free for the buses of cluster nodes, 10000 above their ports.
+// down; and as many again above are free for the buses of cluster nodes.
 constexpr std::uint16_t kFirstPort = 10'000;
 constexpr std::uint16_t kPorts = 10'000;
+constexpr std::uint16_t kBus = 10'000;  // so far above a node's port is its bus
 
 /// Has no other process reserved the port? Then it is this one's until its end, by a name that goes with it.
 bool reserve(std::uint16_t port) {
@@ -83,7 +84,7 @@ std::uint16_t free_tcp_port() {
   static std::atomic<unsigned> next{std::random_device()()};
   for (unsigned attempt = 0; attempt < kPorts; ++attempt) {
     const auto port = static_cast<std::uint16_t>(kFirstPort + next++ % kPorts);
-    if (can_bind(port) && reserve(port)) return port;
+    if (can_bind(port) && can_bind(port + kBus) && reserve(port)) return port;
   }
   throw std::runtime_error("no free port");
 }

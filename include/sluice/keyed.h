@@ -66,7 +66,7 @@ class KeyedBase {
     return core_.peek(Bytes(key), cost, at());
   }
 
-  /// New numbers for all keys, while running. Each key's state is converted by the first call that is about it, as
+  /// New numbers for all keys, while running. Each key's state is converted by the first call about it but peek(), as
   /// Algorithm::set_limit says; a key that slept through fifteen of these, by the fifteenth. Throws
   /// std::invalid_argument, and changes nothing, when they are out of range. Cost: some µs; for another Align of fixed
   /// windows, and after every fifteenth of different numbers, a pass over all keys, which holds nobody else up for more

@@ -135,6 +135,13 @@ bool CompiledLimit::release(Cell& cell, std::int64_t now, std::uint64_t lease) c
                  [&](const Concurrency&, Concurrency::State& own) { return leases.release(own, now, lease); });
 }
 
+Cell CompiledLimit::copy_elsewhere(const Cell& cell) const {
+  return on([&]<typename A>(const A&) {
+    using Own = typename A::State;
+    return Cell(std::make_unique<Own>(cell.elsewhere<Own>()));
+  });
+}
+
 void CompiledLimit::free_elsewhere(const Cell& cell) const noexcept {
   on([&]<typename A>(const A&) { delete &cell.elsewhere<typename A::State>(); });
 }

@@ -178,6 +178,8 @@ class CompiledLimit {
     return leaky != nullptr ? NarrowBucket(*leaky) : NarrowBucket();
   }
 
+  /// The same state in a cell of its own, for its receiver to clear(). Throws std::bad_alloc.
+  [[nodiscard]] Cell copy_of(const Cell& cell) const { return cell.is_elsewhere() ? copy_elsewhere(cell) : cell; }
   /// Gives up what a cell of these numbers owns; it is as never seen then.
   void clear(Cell& cell) const noexcept {
     if (cell.is_elsewhere()) free_elsewhere(cell);
@@ -203,6 +205,7 @@ class CompiledLimit {
   auto on_state(StateRef& state, Function&& function) const;
   template <typename A, typename StateRef, typename Function>
   static auto on_plain(const A& algorithm, StateRef& state, Function&& function);
+  [[nodiscard]] Cell copy_elsewhere(const Cell& cell) const;
   void free_elsewhere(const Cell& cell) const noexcept;
   [[nodiscard]] std::size_t memory_elsewhere(const Cell& cell) const noexcept;
 

@@ -14,6 +14,12 @@ struct Verdict {
   Mark mark = Mark::none;        ///< fixed windows: what the answer is marked with
   std::int64_t retry_after = 0;  ///< 0 when it fits; kNever when it can never fit
   std::int64_t delay = 0;        ///< leaky bucket: when to act, if it fits
+
+  /// Nothing is taken after all: it does not take the last token, nor has it a turn.
+  void forget_turn() noexcept {
+    mark = Mark::none;
+    delay = 0;
+  }
 };
 
 /// A state as figures.

@@ -25,9 +25,9 @@
 #include "sluice/internal/counter_clock.h"
 #include "sluice/internal/waits.h"
 #include "sluice/reservation.h"
-#include "store/memory/key_hash.h"
 #include "store/memory/key_hash_inline.h"
 #include "store/memory/keyed_record.h"
+#include "store/memory/seen_cell.h"
 #include "store/memory/shard.h"
 #include "store/memory/table.h"
 #include "waiting/queue.h"
@@ -199,13 +199,19 @@ class Access {
   Access& operator=(const Access&) = delete;
   ~Access() { shard_.unlock(); }
 
-  // Once, before all else. Throws std::bad_alloc and changes nothing when a state of older numbers needs memory.
+  // Once, before all else: this or look_for(). Throws std::bad_alloc and changes nothing when a state of older numbers
+  // needs memory.
   void find(const std::atomic<const Generation*>& current, Time now) {
+    look_for(current, now);
+    if (slot_ != Shard::kNone) shard_.bring_up_to_date(slot_, *numbers_, now_);
+  }
+  // For what changes nothing, a state of older numbers neither: it looks at seen().
+  void look_for(const std::atomic<const Generation*>& current, Time now) {
     numbers_ = current.load(std::memory_order_acquire);
     now_ = instant_of(numbers_->compiled, now);
     slot_ = shard_.find(hash_, *numbers_, key_);
-    if (slot_ != Shard::kNone) shard_.bring_up_to_date(slot_, *numbers_, now_);
   }
+  [[nodiscard]] store::memory::SeenCell seen() const { return {shard_, slot_, *numbers_, now_}; }
   [[nodiscard]] const CompiledLimit& limit() const { return numbers_->compiled; }
   [[nodiscard]] std::int64_t now() const { return now_; }
   [[nodiscard]] Time table_now() const { return {now_, now_}; }
@@ -402,8 +408,8 @@ void KeyedCore::try_acquire_many(std::span<const std::string_view> keys, std::sp
 
 Decision KeyedCore::peek(std::string_view key, std::uint64_t cost, Time now) const {
   Access access(state_->table, state_->table.hash().spot(key));
-  access.find(state_->current, now);
-  return algorithm::decision_of(access.limit().peek(access.cell(), access.now(), cost));
+  access.look_for(state_->current, now);
+  return algorithm::decision_of(access.limit().peek(*access.seen(), access.now(), cost));
 }
 
 Granted KeyedCore::acquire_up_to(std::string_view key, std::uint64_t most, Time now) {

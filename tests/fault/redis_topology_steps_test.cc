@@ -123,8 +123,16 @@ TEST_F(RedisClusterSteps, SlotsOfALeakyBucketAreTakenLast) {
   EXPECT_FALSE(check.admitted);
   EXPECT_TRUE(check.decisions[0].allowed);
   EXPECT_EQ(check.decisions[0].remaining, 7U);
+  EXPECT_EQ(check.decisions[0].delay, Wait());
   EXPECT_FALSE(check.decisions[1].allowed);
   EXPECT_EQ(peek(slots_, "a").remaining, 7U);
+  // Nor is what was given back the last token.
+  HeldCheck all({{.limit = &window_, .key = "w", .cost = 10}, {.limit = &bucket_, .key = "b", .cost = 6}});
+  ask(io_, *store_, all);
+  EXPECT_FALSE(all.admitted);
+  EXPECT_TRUE(all.decisions[0].allowed);
+  EXPECT_EQ(all.decisions[0].remaining, 10U);
+  EXPECT_EQ(all.decisions[0].mark, Mark::none);
 }
 
 TEST_F(RedisClusterSteps, ShadowAndQuotaOverSlots) {

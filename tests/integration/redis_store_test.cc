@@ -161,6 +161,32 @@ TEST_F(RedisStoreTest, AllOrNothing) {
   EXPECT_EQ(second.decisions[1].which, 1U);
 }
 
+TEST_F(RedisStoreTest, WhatIsNotTakenTakesNoLastTokenAndHasNoTurn) {
+  const auto store = make_store();
+  store::MemoryStore memory;
+  CountedLimit empty = bucket("t.none", 1, 1, 1h);
+  empty.id = 1;
+  CountedLimit ten = window("t.ten", 10, 24h);
+  ten.id = 2;
+  const CountedLimit queue{.numbers = {.algorithm = Algorithm::leaky_bucket, .rate = 1, .period = 1h, .queue = 20},
+                           .identity = "t.queue",
+                           .id = 3};
+  for (Store* const each : std::initializer_list<Store*>{store.get(), &memory}) {
+    HeldCheck first({{.limit = &empty, .key = "k"}, {.limit = &queue, .key = "k", .cost = 2}});
+    ask(io_, *each, first);
+    ASSERT_TRUE(first.admitted);
+    HeldCheck denied(
+        {{.limit = &empty, .key = "k"}, {.limit = &ten, .key = "k", .cost = 10}, {.limit = &queue, .key = "k"}});
+    ask(io_, *each, denied);
+    EXPECT_FALSE(denied.admitted);
+    EXPECT_TRUE(denied.decisions[1].allowed);
+    EXPECT_EQ(denied.decisions[1].remaining, 10U);
+    EXPECT_EQ(denied.decisions[1].mark, Mark::none);
+    EXPECT_TRUE(denied.decisions[2].allowed);
+    EXPECT_EQ(denied.decisions[2].delay, Wait());
+  }
+}
+
 TEST_F(RedisStoreTest, ShadowAndQuotaCharges) {
   const Script script = script_at(kNewYear);
   const auto store = make_store(&script);

@@ -11,6 +11,7 @@
 #include "algorithm/ticks.h"
 #include "store/admission.h"
 #include "store/memory/live_limit.h"
+#include "store/memory/seen_cell.h"
 
 namespace sluice::store {
 namespace {
@@ -19,12 +20,7 @@ using algorithm::Cell;
 using algorithm::CompiledLimit;
 using algorithm::Verdict;
 using memory::LiveLimit;
-
-// Nothing is taken, so it does not take the last token, nor has it a turn.
-void forget_turn(Verdict& verdict) {
-  verdict.mark = Mark::none;
-  verdict.delay = 0;
-}
+using memory::SeenCell;
 
 // When the charge that is given back was made, by the clock that the limit goes by.
 std::optional<std::int64_t> instant_of(const Verb& verb, const CompiledLimit& compiled, Time now) {
@@ -39,7 +35,7 @@ Decision look(const CompiledLimit& compiled, const Cell& cell, std::int64_t inst
               bool admitted) {
   algorithm::Outcome outcome = compiled.peek(cell, instant, cost);
   if (outcome.verdict.fits && !admitted) {
-    forget_turn(outcome.verdict);
+    outcome.verdict.forget_turn();
     outcome.view = compiled.view(cell, instant);
   }
   return compiled.decision(outcome);
@@ -137,15 +133,13 @@ Decision MemoryStore::judge(const Charge& charge, Time now) {
   const memory::SlotKey key = table_.hash().slot_key(charge.key);
   const auto look = [&](const Cell& cell) {
     Verdict verdict = compiled.judge(cell, instant, charge.cost);
-    if (verdict.fits) forget_turn(verdict);
+    if (verdict.fits) verdict.forget_turn();
     return compiled.decision(verdict, compiled.view(cell, instant));
   };
   try {
     const std::scoped_lock lock(shard);
     const std::uint32_t found = shard.find(hash, *limit, key);
-    if (found == Shard::kNone) return look(Cell());
-    shard.bring_up_to_date(found, *limit, instant);
-    return look(shard[found].cell);
+    return look(*SeenCell(shard, found, *limit, instant));
   } catch (const std::bad_alloc&) {
     return without_figures(*charge.limit);
   }
@@ -153,17 +147,17 @@ Decision MemoryStore::judge(const Charge& charge, Time now) {
 
 Progress MemoryStore::apply(Check& check, Time now) {
   check.failure = Failure::none;
-  if (check.verb->kind == Verb::Kind::peek) {
-    check_many(check, now);
-    return Progress::answered;
-  }
-  const CountedLimit& counted = *check.charges.front().limit;
-  const LiveLimit* limit = LiveLimit::of(counted);
-  if (limit == nullptr || !has_verb(counted.numbers.algorithm, check.verb->kind)) {
-    check.failure = Failure::unsupported;
-    return Progress::answered;
-  }
   try {
+    if (check.verb->kind == Verb::Kind::peek) {
+      peek_many(check, now);
+      return Progress::answered;
+    }
+    const CountedLimit& counted = *check.charges.front().limit;
+    const LiveLimit* limit = LiveLimit::of(counted);
+    if (limit == nullptr || !has_verb(counted.numbers.algorithm, check.verb->kind)) {
+      check.failure = Failure::unsupported;
+      return Progress::answered;
+    }
     apply_one(check, *limit, now);
   } catch (const std::bad_alloc&) {
     check.failure = Failure::out_of_memory;
@@ -242,16 +236,12 @@ class MemoryStore::Locks {
   std::vector<std::uint32_t>& numbers_;
 };
 
-void MemoryStore::check_many(Check& check, Time now) {
-  // Kept by each thread so that a call allocates nothing.
-  thread_local std::vector<Step> steps;
-  thread_local std::vector<std::uint32_t> shard_numbers;
-  const std::size_t count = check.charges.size();
-  assert(check.decisions.size() == count);
-  steps.assign(count, Step{});
-  shard_numbers.clear();
-
-  for (std::size_t i = 0; i < count; ++i) {
+/// Where each charge belongs, in `steps`; the shards of all.
+void MemoryStore::locate(const Check& check, Time now, std::vector<Step>& steps, std::vector<std::uint32_t>& shards) {
+  assert(check.decisions.size() == check.charges.size());
+  steps.assign(check.charges.size(), Step{});
+  shards.clear();
+  for (std::size_t i = 0; i < steps.size(); ++i) {
     Step& step = steps[i];
     const Charge& charge = check.charges[i];
     step.limit = LiveLimit::of(*charge.limit);
@@ -262,15 +252,55 @@ void MemoryStore::check_many(Check& check, Time now) {
     step.shard = table_.shard_number(place);
     table_.shard(step.shard).prefetch(step.hash);
     step.key = table_.hash().slot_key(charge.key);
-    shard_numbers.push_back(step.shard);
+    shards.push_back(step.shard);
   }
+}
+
+/// Under the locks of all shards.
+void MemoryStore::find_all(std::vector<Step>& steps) {
+  for (Step& step : steps) {
+    if (step.limit != nullptr) step.slot = table_.shard(step.shard).find(step.hash, *step.limit, step.key);
+  }
+}
+
+void MemoryStore::peek_many(Check& check, Time now) {
+  std::vector<Step> steps;
+  std::vector<std::uint32_t> shard_numbers;
+  locate(check, now, steps, shard_numbers);
+  std::vector<SeenCell> seen(steps.size());
+  Admission admission;
+  const Locks locks(table_, shard_numbers);
+  find_all(steps);
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    Step& step = steps[i];
+    const Charge& charge = check.charges[i];
+    if (step.limit == nullptr) {
+      check.decisions[i] = without_figures(*charge.limit);
+      admission.add(charge.enforcement, check.decisions[i].allowed);
+      continue;
+    }
+    seen[i] = SeenCell(table_.shard(step.shard), step.slot, *step.limit, step.instant);
+    admission.add(charge.enforcement, step.limit->compiled.judge(*seen[i], step.instant, charge.cost).fits);
+  }
+  check.admitted = admission.admitted();
+  std::ranges::fill(check.leases, 0);
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const Step& step = steps[i];
+    if (step.limit == nullptr) continue;
+    check.decisions[i] = look(step.limit->compiled, *seen[i], step.instant, check.charges[i].cost, check.admitted);
+  }
+}
+
+void MemoryStore::check_many(Check& check, Time now) {
+  // Kept by each thread so that a call allocates nothing.
+  thread_local std::vector<Step> steps;
+  thread_local std::vector<std::uint32_t> shard_numbers;
+  locate(check, now, steps, shard_numbers);
+  const std::size_t count = steps.size();
 
   Admission admission;
   const Locks locks(table_, shard_numbers);
-  for (std::size_t i = 0; i < count; ++i) {
-    Step& step = steps[i];
-    if (step.limit != nullptr) step.slot = table_.shard(step.shard).find(step.hash, *step.limit, step.key);
-  }
+  find_all(steps);
   for (std::size_t i = 0; i < count; ++i) {
     Step& step = steps[i];
     const Charge& charge = check.charges[i];
@@ -295,17 +325,11 @@ void MemoryStore::check_many(Check& check, Time now) {
 
   check.admitted = admission.admitted();
   std::ranges::fill(check.leases, 0);
-  const bool looks_only = check.verb != nullptr;
   for (std::size_t i = 0; i < count; ++i) {
     Step& step = steps[i];
     if (step.limit == nullptr) continue;
     const CompiledLimit& compiled = step.limit->compiled;
     const Charge& charge = check.charges[i];
-    if (looks_only) {
-      const Cell& cell = step.slot == Shard::kNone ? step.fresh : table_.shard(step.shard)[step.slot].cell;
-      check.decisions[i] = look(compiled, cell, step.instant, charge.cost, check.admitted);
-      continue;
-    }
     const auto carry_out = [&](Cell& cell) {
       if (!step.verdict.fits) {
         compiled.count_denied(cell, step.instant, charge.cost);
@@ -314,7 +338,7 @@ void MemoryStore::check_many(Check& check, Time now) {
       } else if (check.admitted) {
         compiled.take(cell, step.instant, charge.cost);
       } else {
-        forget_turn(step.verdict);
+        step.verdict.forget_turn();
       }
       return compiled.view(cell, step.instant);
     };

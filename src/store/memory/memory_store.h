@@ -69,7 +69,10 @@ class MemoryStore final : public Store {
   using Shard = memory::Shard<memory::PolicyRecord>;
 
   void check_one(const Charge& charge, Decision& decision, bool& admitted, Time now);
+  void locate(const Check& check, Time now, std::vector<Step>& steps, std::vector<std::uint32_t>& shards);
+  void find_all(std::vector<Step>& steps);
   void check_many(Check& check, Time now);
+  void peek_many(Check& check, Time now);
   void apply_one(Check& check, const memory::LiveLimit& limit, Time now);
   [[nodiscard]] std::uint64_t take_lease(const memory::LiveLimit& limit, algorithm::Cell& cell, std::int64_t instant,
                                          std::uint64_t cost);

@@ -101,6 +101,20 @@ void Shard<Record>::convert(std::uint32_t slot, const Numbers& numbers, std::int
   soonest_ = INT64_MIN;  // it may go sooner than its old numbers said
 }
 
+template <typename Record>
+algorithm::Cell Shard<Record>::copy_up_to_date(std::uint32_t slot, const Numbers& numbers, std::int64_t instant) const {
+  const Record& seen = slots_[slot];
+  const algorithm::CompiledLimit& old = seen.compiled(*book_);
+  algorithm::Cell copy = old.copy_of(seen.cell);
+  try {
+    Record::compiled_of(numbers).convert(copy, old, instant);
+  } catch (...) {
+    old.clear(copy);
+    throw;
+  }
+  return copy;
+}
+
 /// Gives up what a record holds besides its slot.
 template <typename Record>
 void Shard<Record>::drop(Record& record) noexcept {

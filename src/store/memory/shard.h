@@ -119,6 +119,8 @@ class alignas(64) Shard {
   void bring_up_to_date(std::uint32_t slot, const Numbers& numbers, std::int64_t instant) {
     if (!slots_[slot].is_made_by(numbers)) convert(slot, numbers, instant);
   }
+  /// What the cell would be then, for its receiver to clear(); the record stays as it is. Throws std::bad_alloc.
+  [[nodiscard]] algorithm::Cell copy_up_to_date(std::uint32_t slot, const Numbers& numbers, std::int64_t instant) const;
   /// Calls function(cell) of a record, which may change it, and keeps count of what cells own.
   template <typename Function>
   auto change(std::uint32_t slot, const Numbers& numbers, Function&& function) {

@@ -208,7 +208,9 @@ bool AnswerReader::judge(Batch& batch, Batch::Request& request, char verdict) {
   if (verdict != (admission.admitted() ? '1' : '0')) return false;
   if (request.check != nullptr && !request.check->untaken.empty()) {
     for (std::size_t i = 0; i < charges.size(); ++i) {
-      request.check->untaken[i] = held_[charges[i].key].state.decision(verdicts_[i]);
+      algorithm::Verdict untaken = verdicts_[i];
+      if (untaken.fits) untaken.forget_turn();
+      request.check->untaken[i] = held_[charges[i].key].state.decision(untaken);
     }
   }
   for (std::size_t i = 0; i < charges.size(); ++i) {
@@ -217,6 +219,8 @@ bool AnswerReader::judge(Batch& batch, Batch::Request& request, char verdict) {
       state.miss(charges[i].cost);
     } else if (admission.admitted()) {
       state.take(charges[i].cost);
+    } else {
+      verdicts_[i].forget_turn();
     }
   }
   if (request.check == nullptr) return true;

@@ -19,10 +19,28 @@ TEST(KeyedSetLimit, TokensStayAndWhatWasEarnedWasEarnedAtTheOldRate) {
   EXPECT_EQ(limits.try_acquire("hardly", 1, at(kStart)).remaining, 9U);
   limits.set_limit({.rate = 2, .burst = 5}, at(kStart));
   // A second at the old rate, as nobody asked in between; then one at the new.
-  EXPECT_EQ(limits.peek("spent", 0, at(kStart + kSecond)).remaining, 3U);
+  EXPECT_EQ(limits.try_acquire("spent", 0, at(kStart + kSecond)).remaining, 3U);
   EXPECT_EQ(limits.peek("spent", 0, at(kStart + 2 * kSecond)).remaining, 5U);
   EXPECT_EQ(limits.peek("hardly", 0, at(kStart)).remaining, 5U);  // cut
   EXPECT_EQ(limits.peek("new", 0, at(kStart)).remaining, 5U);
+}
+
+TEST(KeyedSetLimit, ALookTellsTheNewNumbersAndLeavesTheStateToTheOldOnes) {
+  Keyed<TokenBucket> limits({.rate = 1, .period = hours(1), .burst = 20});
+  EXPECT_EQ(limits.try_acquire("k", 12, at(kStart)).remaining, 8U);
+  limits.set_limit({.rate = 1, .period = hours(1), .burst = 5}, at(kStart));
+  EXPECT_EQ(limits.peek("k", 0, at(kStart)).remaining, 5U);
+  limits.set_limit({.rate = 1, .period = hours(1), .burst = 20}, at(kStart));
+  EXPECT_EQ(limits.peek("k", 0, at(kStart)).remaining, 8U);
+}
+
+TEST(KeyedSetLimit, ALookAtALogThatOtherNumbersMade) {
+  Keyed<SlidingLog> limits({.rate = 20, .period = hours(1)});
+  EXPECT_EQ(limits.try_acquire("k", 12, at(kStart)).remaining, 8U);
+  limits.set_limit({.rate = 5, .period = hours(1)}, at(kStart));
+  EXPECT_EQ(limits.peek("k", 0, at(kStart)).remaining, 0U);
+  limits.set_limit({.rate = 20, .period = hours(1)}, at(kStart));
+  EXPECT_EQ(limits.peek("k", 0, at(kStart)).remaining, 8U);
 }
 
 template <typename Algorithm>
@@ -98,7 +116,7 @@ TEST(KeyedSetLimit, OtherSlotsStartAWindowAnewAndGiveTheirMemoryBack) {
   for (int i = 0; i < 500; ++i) EXPECT_TRUE(limits.try_acquire(std::to_string(i), 5, at(kStart)).allowed);
   EXPECT_GE(limits.figures().bytes, before + 500 * 101 * 8);
   limits.set_limit({.rate = 5, .slots = 1}, at(kStart));
-  for (int i = 0; i < 500; ++i) EXPECT_EQ(limits.peek(std::to_string(i), 0, at(kStart)).remaining, 5U);
+  for (int i = 0; i < 500; ++i) EXPECT_EQ(limits.try_acquire(std::to_string(i), 0, at(kStart)).remaining, 5U);
   EXPECT_EQ(limits.figures().bytes, before);
 }
 

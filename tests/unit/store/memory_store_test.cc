@@ -490,6 +490,32 @@ TEST(MemoryStore, VerbsMakeAndForgetKeys) {
   EXPECT_EQ(store.figures().keys, 0U);
 }
 
+// A look under new numbers tells what they would make of the state, and leaves it to the old ones.
+TEST(MemoryStore, ALookUnderNewNumbersChangesNothing) {
+  for (const Algorithm algorithm : {Algorithm::token_bucket, Algorithm::leaky_bucket, Algorithm::fixed_window,
+                                    Algorithm::sliding_window, Algorithm::sliding_log}) {
+    MemoryStore store(100);
+    AtOnce check;
+    const auto numbered = [&](std::uint64_t most, std::chrono::nanoseconds period) {
+      Limit limit{.algorithm = algorithm, .rate = most, .period = period};
+      if (algorithm == Algorithm::token_bucket) limit.burst = most;
+      if (algorithm == Algorithm::leaky_bucket) limit.queue = most - 1;
+      return counted("store.look", limit);
+    };
+    const CountedLimit wide = numbered(20, hours(300));
+    const CountedLimit narrow = numbered(5, hours(300));
+    const CountedLimit other = numbered(20, hours(200));
+    const std::uint64_t left = check.ask_one(store, wide, "k", 12, at(kStart)).remaining;
+    const memory::TableFigures before = store.figures();
+    EXPECT_EQ(apply(store, narrow, Verb::peek(), check, kStart), Failure::none);
+    EXPECT_LE(check.answers[0].remaining, 5U);
+    EXPECT_EQ(apply(store, other, Verb::peek(), check, kStart), Failure::none);
+    EXPECT_LE(store.judge(charge_of(narrow, "k"), at(kStart)).remaining, 5U);
+    EXPECT_EQ(store.figures().bytes, before.bytes);
+    EXPECT_EQ(check.ask_one(store, wide, "k", 0, at(kStart)).remaining, left) << static_cast<int>(algorithm);
+  }
+}
+
 // A state that is full again by a verb is dropped in time, and one that a verb made lasts until then.
 TEST(MemoryStore, VerbsKeepTheTimeAtWhichAKeyMayGo) {
   MemoryStore store(100);

@@ -14,7 +14,9 @@
 #include "base/log.h"
 #include "base/read_file.h"
 #include "base/result.h"
+#include "config/redis_options.h"
 #include "server/server.h"
+#include "store/redis/redis_options.h"
 
 namespace sluice::cli {
 namespace {
@@ -82,6 +84,13 @@ int serve(const ServeOptions& options, std::ostream& err) {
 int show_settings(const ServeOptions& options, std::ostream& out, std::ostream& err) {
   const auto resolved = resolve_settings(options, err);
   if (!resolved) return EXIT_FAILURE;
+  // Its parts are the store's to judge, and one that it refuses may have a secret at a place where none is looked for.
+  if (const config::Settings& settings = resolved->settings; !settings.redis_url.empty()) {
+    if (const auto error = store::redis::check_options(config::redis_options(settings, settings.redis_timeout))) {
+      err << "sluice: store.redis: " << error->message << '\n';
+      return EXIT_FAILURE;
+    }
+  }
   for (std::size_t row = 0; row < resolved->sources.size(); ++row) {
     const config::Setting& setting = config::all_settings()[row];
     const config::Source& source = resolved->sources[row];

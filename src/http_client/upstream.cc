@@ -11,11 +11,23 @@ namespace sluice::http_client {
 
 namespace ssl = boost::asio::ssl;
 using boost::system::error_code;
+namespace {
+
+/// What stands before the host may be a password.
+std::string without_user(std::string_view url) {
+  const std::size_t at = url.rfind('@');
+  if (at == std::string_view::npos) return std::string(url);
+  const std::size_t scheme = url.find("://");
+  const std::size_t begin = scheme < at ? scheme + 3 : 0;
+  return std::string(url.substr(0, begin)) + "***" + std::string(url.substr(at));
+}
+
+}  // namespace
 
 Result<Upstream> parse_upstream(std::string_view url) {
   constexpr std::string_view plain = "http://";
   constexpr std::string_view secure = "https://";
-  const Error error{"expected a URL such as http://127.0.0.1:9000 or https://example.org, found '" + std::string(url) +
+  const Error error{"expected a URL such as http://127.0.0.1:9000 or https://example.org, found '" + without_user(url) +
                     "'"};
   Upstream upstream;
   upstream.is_over_tls = url.starts_with(secure);

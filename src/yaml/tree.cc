@@ -6,6 +6,7 @@
 #include <yaml-cpp/parser.h>
 
 #include <algorithm>
+#include <optional>
 #include <sstream>
 #include <unordered_map>
 #include <unordered_set>
@@ -18,6 +19,19 @@ namespace {
 Position position_of(const YAML::Mark& mark) {
   if (mark.is_null()) return {};
   return {mark.line + 1, mark.column + 1};
+}
+
+/// Where the first line up to `last` that is indented by a tab has it; the parser tells that as anything.
+std::optional<Position> tab_in_indentation(std::string_view text, int last) {
+  for (int line = 1; line <= last; ++line) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view blanks = text.substr(0, std::min(text.find_first_not_of(" \t"), end));
+    const std::size_t tab = blanks.find('\t');
+    if (tab != std::string_view::npos && blanks.size() < end) return Position{line, static_cast<int>(tab) + 1};
+    if (end == text.size()) break;
+    text.remove_prefix(end + 1);
+  }
+  return std::nullopt;
 }
 
 /// Thrown through the parser, caught in Tree::parse.
@@ -187,13 +201,16 @@ std::optional<Problem> Tree::parse(std::string_view text, Tree& tree) {
   if (auto problem = normalise_text(text, normalised)) return problem;
   TreeBuilder builder(tree);
   try {
-    std::istringstream stream(std::move(normalised));
+    std::istringstream stream(normalised);
     YAML::Parser parser(stream);
     while (parser.HandleNextDocument(builder)) {
     }
   } catch (const Refused& refused) {
     return refused.problem;
   } catch (const YAML::Exception& error) {
+    if (const auto tab = tab_in_indentation(normalised, position_of(error.mark).line)) {
+      return Problem{*tab, "a tab in the indentation: YAML takes spaces only"};
+    }
     return Problem{position_of(error.mark), fmt::format("not valid YAML: {}", error.msg)};
   }
   while (!tree.documents_.empty() && tree.documents_.back()->kind == Node::Kind::null) tree.documents_.pop_back();

@@ -259,7 +259,7 @@ TEST(DaemonReload, FilesOfAllShapes) {
        "domain: shop\t# a tab\ndescriptors: [{key: user,\trate_limit: {algorithm: gcra, period: "
        "366d, requests_per_unit: 6}}]\n",
        ""},
-      {"tabs in indentation", "domain: shop\ndescriptors:\n\t- key: user\n", ":3:2: error: not valid YAML"},
+      {"tabs in indentation", "domain: shop\ndescriptors:\n\t- key: user\n", ":3:1: error: a tab in the indentation"},
       {"documents", plain + "---\n" + policy_of(9, "blog"), "expected one YAML document, found 2"},
       {"ConfigMap", "apiVersion: v1\nkind: ConfigMap\nmetadata: { name: limits }\ndata:\n  p.yaml: |\n" + indented,
        "this is a Kubernetes object; expected the policy itself"},

@@ -385,6 +385,14 @@ TEST(Cli, ConfigShowsSettingsWithTheirSourceAndNoPassword) {
   EXPECT_THAT(ended.output, HasSubstr("policy: [a]  # --policy\n"));
   EXPECT_THAT(ended.output, HasSubstr("listen.http: 127.0.0.1:8080  # default\n"));
   EXPECT_THAT(ended.output, testing::Not(HasSubstr("secret")));
+  for (const std::string url : {"redis://127.0.0.1:1?password=secret", "redis:u:secret@h", "secret://u:secret@h"}) {
+    const Ended refused = run_sluice({"config", "--store.redis.url", url});
+    EXPECT_EQ(refused.exit_code, 1) << url;
+    EXPECT_THAT(refused.output, testing::Not(HasSubstr(":secret"))) << url;
+  }
+  const Ended collector = run_sluice({"config", "--tracing.endpoint", "http://u:secret@127.0.0.1:1/"});
+  EXPECT_EQ(collector.exit_code, 1);
+  EXPECT_THAT(collector.output, HasSubstr("found 'http://***@127.0.0.1:1/'"));
 }
 
 }  // namespace

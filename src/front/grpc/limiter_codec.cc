@@ -9,6 +9,7 @@
 #include <protozero/pbf_writer.hpp>
 #include <utility>
 
+#include "base/utf8.h"
 #include "front/grpc/protobuf_fields.h"
 #include "front/grpc/rls_codec.h"
 #include "limiter/words.h"
@@ -169,6 +170,7 @@ bool LimiterDecoder::read(std::string_view message, Fields& fields) {
     switch (reader.tag_and_type()) {
       case bytes_field(1):
         request_.domain = view_of(reader.get_view());
+        if (!is_utf8(request_.domain)) return fail("domain: not valid UTF-8");
         break;
       case bytes_field(2):
         if (!read_descriptor(view_of(reader.get_view()))) return false;
@@ -212,6 +214,9 @@ bool LimiterDecoder::read_descriptor(std::string_view message) {
       case bytes_field(1):
         if (entries_.size() == kMaxEntries) return fail(fmt::format("more than {} entries in a request", kMaxEntries));
         entries_.push_back(read_entry(reader.get_message()));
+        if (!is_utf8(entries_.back().key) || !is_utf8(entries_.back().value)) {
+          return fail("descriptors: a key or a value is not valid UTF-8");
+        }
         break;
       case number_field(2):
         descriptor.cost = reader.get_uint64();
@@ -219,6 +224,9 @@ bool LimiterDecoder::read_descriptor(std::string_view message) {
       default:
         reader.skip();
     }
+  }
+  if (entries_.size() == (entry_ends_.empty() ? 0 : entry_ends_.back())) {
+    return fail("a descriptor needs at least one entry");
   }
   descriptors_.push_back(descriptor);
   entry_ends_.push_back(entries_.size());

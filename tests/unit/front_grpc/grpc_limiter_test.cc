@@ -261,6 +261,13 @@ TEST(GrpcLimiter, RefusesWhatCannotBeAnswered) {
   EXPECT_EQ(call(peer, "Other", {}).status(), 12);
   EXPECT_EQ(peer.exchange("/sluice.v1.Limiter/Check", framed("\x0a\xff")).status(), 3);
   EXPECT_EQ(peer.exchange("/sluice.v1.Limiter/Check", framed("")).status(), 3);
+  // As over HTTP.
+  const Response& empty = peer.exchange("/sluice.v1.Limiter/Check", framed(std::string("\x0a\x04shop\x12\x00", 8)));
+  EXPECT_EQ(empty.status(), 3);
+  EXPECT_EQ(empty.message(), "a descriptor needs at least one entry");
+  const Response& odd = call(peer, "Check", {.value = "\xff\xfe"});
+  EXPECT_EQ(odd.status(), 3);
+  EXPECT_EQ(odd.message(), "descriptors: a key or a value is not valid UTF-8");
   // Envoy's service cannot give a lease back.
   const Response& envoy = peer.exchange(Peer::kShouldRateLimit, [] {
     std::string out;

@@ -182,7 +182,10 @@ TEST(LoadErrors, PointAtTheFormOfTheFile) {
   EXPECT_EQ(
       findings_of("domain: d\n? [a]\n: b\n7: c\n"),
       "p.yaml:2:3: error: a key must be a name, found a list\np.yaml:4:1: error: a key must be a name, found 7\n");
-  EXPECT_EQ(findings_of("domain: d\ndescriptors:\n\t- key: k\n").substr(0, 34), "p.yaml:3:2: error: not valid YAML:");
+  for (const std::string text : {"domain: d\ndescriptors:\n\t- key: k\n", "domain: d\ndescriptors:\n\tkey: k\n",
+                                 "domain: d\nkey:\n\t{a: 1,\nb", "a: b\nx:\n\tc: d\ne: f"}) {
+    EXPECT_EQ(findings_of(text), "p.yaml:3:1: error: a tab in the indentation: YAML takes spaces only\n") << text;
+  }
 }
 
 TEST(LoadErrors, WarnOfKeysThatDoNothing) {

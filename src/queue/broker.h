@@ -33,6 +33,8 @@ class Consumer {
   virtual ~Consumer() = default;
   /// Takes up to `most` that have arrived. Never blocks.
   [[nodiscard]] virtual std::vector<Delivery> take(std::size_t most) = 0;
+  /// It has neither gone to another consumer nor will be handed out anew, as far as is known.
+  [[nodiscard]] virtual bool holds(std::uint64_t tag) = 0;
   /// Delivery of a message is about to begin. False: the broker has given it to another consumer, or will hand it out
   /// anew; it is to be forgotten. While begun messages are unfinished the consumer tries not to let go of them.
   [[nodiscard]] virtual bool begin(std::uint64_t tag) = 0;
@@ -49,6 +51,8 @@ struct ConsumerOptions {
   std::size_t most = 1000;  ///< messages taken and not finished, a partition or lane; from 1
   /// Called when take() has something, by any thread: it may only pass it on.
   std::function<void()> arrived;
+  /// Called when some that were handed out are held no longer, by any thread: it may only pass it on. May be null.
+  std::function<void()> lost;
 };
 
 /// What is known of a queue at the moment.

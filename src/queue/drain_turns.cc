@@ -48,13 +48,14 @@ void DrainTurns::claimed(const DrainItemPtr& item) {
   list_ready(*item->group);
 }
 
-void DrainTurns::withdraw(const DrainItemPtr& item) {
+bool DrainTurns::withdraw(const DrainItemPtr& item) {
   DrainGroup& group = *item->group;
   const auto found = std::ranges::find(group.ready, item);
-  if (found == group.ready.end()) return;
+  if (found == group.ready.end()) return false;
   group.ready.erase(found);
   count_staged(group, *item, false);
   list_ready(group);
+  return true;
 }
 
 DrainItemPtr DrainTurns::head() {

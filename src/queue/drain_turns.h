@@ -57,8 +57,8 @@ class DrainTurns {
   [[nodiscard]] DrainItemPtr stage_next();
   /// A staged one has got its ticket and may be delivered.
   void claimed(const DrainItemPtr& item);
-  /// A staged one is not wanted. It stays counted until release().
-  void withdraw(const DrainItemPtr& item);
+  /// A staged one is not wanted. It stays counted until release(). False: it is not staged.
+  bool withdraw(const DrainItemPtr& item);
 
   /// The next to be delivered; null: none is ready. It stays where it is.
   [[nodiscard]] DrainItemPtr head();

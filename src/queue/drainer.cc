@@ -45,6 +45,7 @@ void Drainer::start(std::function<void()> broken) {
   ConsumerOptions options;
   options.most = std::max(options_.in_flight, options_.in_hand);
   options.arrived = [this, handle = handle_] { LoopHandle::post(handle, [this] { fetch(); }); };
+  options.lost = [this, handle = handle_] { LoopHandle::post(handle, [this] { give_up_lost(); }); };
   consumer_ = broker_.consume(options);
   report();
 }
@@ -173,7 +174,11 @@ void Drainer::stage(DrainLane& lane, std::int64_t now) {
   while (lane.unreached.empty() && lane.turns.staged() < lane.most_staged) {
     const DrainItemPtr item = lane.turns.stage_next();
     if (item == nullptr) break;
-    claim(item);
+    if (consumer_->holds(item->tag)) {
+      claim(item);
+    } else {
+      give_up(item);
+    }
   }
   if (!lane.later.empty()) wake_at(lane, lane.later.begin()->first);
   if (!lane.unreached.empty()) wake_at(lane, lane.ask_again_at);
@@ -203,6 +208,11 @@ void Drainer::claimed(const DrainItemPtr& item, bool reached, std::optional<Tick
   }
   const TicketState state = before.value_or(TicketState::queued);
   if (state == TicketState::queued || state == TicketState::running) {
+    if (!consumer_->holds(item->tag)) {
+      untried(*item);
+      give_up(item);
+      return;
+    }
     item->may_be_duplicate = state == TicketState::running;
     lane.turns.claimed(item);
     return;
@@ -211,6 +221,25 @@ void Drainer::claimed(const DrainItemPtr& item, bool reached, std::optional<Tick
   lane.turns.withdraw(item);
   if (consumer_->begin(item->tag)) consumer_->finish(item->tag);
   release(item);
+}
+
+/// A staged one that another consumer has now, or will have.
+void Drainer::give_up(const DrainItemPtr& item) {
+  item->lane->turns.withdraw(item);
+  release(item);
+}
+
+/// What is claimed and no longer held is given back at once, so that who has it now does not take it for begun.
+void Drainer::give_up_lost() {
+  if (stopping_) return;
+  for (const DrainItemPtr& item : std::vector(items_.begin(), items_.end())) {
+    if (!item->is_claimed || item->lane == nullptr || consumer_->holds(item->tag)) continue;
+    DrainLane& lane = *item->lane;
+    if (!lane.turns.withdraw(item)) continue;
+    untried(*item);
+    release(item);
+    touch(lane);
+  }
 }
 
 void Drainer::deliver_due(DrainLane& lane) {

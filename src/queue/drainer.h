@@ -102,6 +102,8 @@ class Drainer {
   void stage(DrainLane& lane, std::int64_t now);
   void claim(const DrainItemPtr& item);
   void claimed(const DrainItemPtr& item, bool reached, std::optional<TicketState> before);
+  void give_up(const DrainItemPtr& item);
+  void give_up_lost();
   void deliver_due(DrainLane& lane);
   void deliver(const DrainItemPtr& item);
   void untried(const DrainItem& item);

@@ -60,6 +60,12 @@ class KafkaConsumer final : public Consumer {
     return taken;
   }
 
+  bool holds(std::uint64_t tag) override {
+    const std::scoped_lock lock(mutex_);
+    const Place* place = find(tag);
+    return place != nullptr && !place->partition->is_leaving;
+  }
+
   bool begin(std::uint64_t tag) override {
     const std::scoped_lock lock(mutex_);
     const Place* place = find(tag);
@@ -248,13 +254,19 @@ class KafkaConsumer final : public Consumer {
     let_go();
     store_offsets();
     if (rd_kafka_assignment_lost(handle_.get()) == 0) (void)rd_kafka_commit(handle_.get(), nullptr, 0);
+    // One that comes back would still be paused, and nobody would know.
+    const kafka::Partitions paused(rd_kafka_topic_partition_list_new(8));
     {
       const std::scoped_lock lock(mutex_);
+      for (const auto& [number, partition] : partitions_) {
+        if (partition.is_paused) rd_kafka_topic_partition_list_add(paused.get(), topic_.c_str(), number);
+      }
       partitions_.clear();
       first_tag_ += places_.size();
       places_.clear();
       full_ = 0;
     }
+    if (paused->cnt > 0) (void)rd_kafka_resume_partitions(handle_.get(), paused.get());
     rd_kafka_assign(handle_.get(), nullptr);
   }
 
@@ -263,6 +275,9 @@ class KafkaConsumer final : public Consumer {
     std::unique_lock lock(mutex_);
     arrived_.clear();
     for (auto& [number, partition] : partitions_) partition.is_leaving = true;
+    lock.unlock();
+    if (options_.lost) options_.lost();
+    lock.lock();
     settled_.wait_for(lock, kRevokePatience, [this] {
       return stopping_ ||
              std::ranges::all_of(partitions_, [](const auto& partition) { return partition.second.begun == 0; });

@@ -20,6 +20,7 @@ class MemoryConsumer final : public Consumer {
   ~MemoryConsumer() override { leave(); }
 
   std::vector<Delivery> take(std::size_t most) override;
+  bool holds(std::uint64_t tag) override { return held_.contains(tag); }
   bool begin(std::uint64_t tag) override { return held_.contains(tag); }
   void pause(std::uint64_t /*tag*/) override {}
   void finish(std::uint64_t tag) override;

@@ -49,10 +49,12 @@ std::vector<Delivery> LaneConsumer::take(std::size_t most) {
   return taken;
 }
 
-bool LaneConsumer::begin(std::uint64_t tag) {
+bool LaneConsumer::holds(std::uint64_t tag) {
   const std::scoped_lock lock(mutex_);
   return ledger_.holds(tag);
 }
+
+bool LaneConsumer::begin(std::uint64_t tag) { return holds(tag); }
 
 void LaneConsumer::finish(std::uint64_t tag) {
   const std::scoped_lock lock(mutex_);
@@ -123,9 +125,12 @@ void LaneConsumer::lost(const std::string& why) {
   if (!thread_.stopping() && !std::exchange(told_, true)) {
     log::warn("the queue cannot be read", {{"queue", settings_.name}, {"reason", why}});
   }
-  const std::scoped_lock lock(mutex_);
-  arrived_.clear();
-  ledger_.clear();
+  {
+    const std::scoped_lock lock(mutex_);
+    arrived_.clear();
+    ledger_.clear();
+  }
+  if (options_.lost) options_.lost();
 }
 
 }  // namespace sluice::queue::rabbit

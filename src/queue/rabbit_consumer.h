@@ -25,6 +25,7 @@ class LaneConsumer final : public Consumer, private Thread::Owner {
   LaneConsumer& operator=(const LaneConsumer&) = delete;
 
   std::vector<Delivery> take(std::size_t most) override;
+  bool holds(std::uint64_t tag) override;
   bool begin(std::uint64_t tag) override;
   void pause(std::uint64_t /*tag*/) override {}
   void finish(std::uint64_t tag) override;

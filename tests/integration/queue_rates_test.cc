@@ -84,6 +84,7 @@ class CountingConsumer final : public Consumer {
     for (const Delivery& one : taken) counts_.redelivered += one.redelivered ? 1 : 0;
     return taken;
   }
+  bool holds(std::uint64_t tag) override { return inner_->holds(tag); }
   bool begin(std::uint64_t tag) override { return inner_->begin(tag); }
   void pause(std::uint64_t tag) override { inner_->pause(tag); }
   void finish(std::uint64_t tag) override { inner_->finish(tag); }
@@ -204,6 +205,28 @@ TEST_P(QueueRatesTest, SeveralDrainersShareOneRate) {
       EXPECT_NEAR(rate, 500, 5);
     }
   }
+}
+
+/// A drainer comes while the first has all that it may have in hand, so that Kafka's partitions are paused.
+TEST_P(QueueRatesTest, ADrainerMayJoinInAPeak) {
+  constexpr std::size_t count = 800;
+  load_policy(100);
+  open_desk();
+  admit(count, 64);
+  std::vector<std::unique_ptr<DrainRunner>> runners;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 2; ++i) {
+    DrainSetup made = setup(*desk_->broker("orders"), desk_->tickets());
+    made.options.in_flight = 8;
+    made.options.in_hand = 128;
+    runners.push_back(std::make_unique<DrainRunner>(made));
+    threads.emplace_back([runner = runners.back().get()] { runner->run(); });
+    EXPECT_TRUE(wait_received(i == 0 ? count / 6 : count));
+  }
+  for (const auto& runner : runners) runner->stop();
+  for (std::thread& thread : threads) thread.join();
+  check_received(received_);
+  std::cout << std::ranges::count_if(received_, &Received::may_be_duplicate) << " of " << count << " marked\n";
 }
 
 TEST_P(QueueRatesTest, TwentyThousandASecond) {

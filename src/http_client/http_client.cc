@@ -181,11 +181,11 @@ void HttpClient::read(const std::shared_ptr<Exchange>& exchange) {
   exchange->channel->with([this, &exchange](auto& stream) {
     http::async_read(stream, exchange->buffer, *exchange->parser,
                      [this, exchange](const ErrorCode& error, std::size_t) {
-                       if (error == http::error::body_limit) {
-                         exchange->channel.reset();  // what is left of the body is nobody's
-                         finish(exchange);
-                       } else if (error) {
+                       if (error && (!exchange->parser->is_header_done() || is_interim(exchange->parser->get()))) {
                          fail(exchange, error);
+                       } else if (error) {
+                         exchange->channel.reset();  // too long or cut: its status is an answer all the same
+                         finish(exchange);
                        } else if (is_interim(exchange->parser->get())) {
                          read(exchange);
                        } else {
@@ -204,7 +204,8 @@ void HttpClient::fail(const std::shared_ptr<Exchange>& exchange, const ErrorCode
 void HttpClient::finish(const std::shared_ptr<Exchange>& exchange) {
   exchange->timer.cancel();
   Response response = exchange->parser->release();
-  const bool is_left_clean = exchange->channel != nullptr && response.keep_alive() && exchange->buffer.size() == 0;
+  const bool is_left_clean = exchange->channel != nullptr && response.keep_alive() && exchange->buffer.size() == 0 &&
+                             response.result() != http::status::switching_protocols;
   if (is_left_clean && idle_.size() < kMostIdle) idle_.push_back(std::move(exchange->channel));
   std::exchange(exchange->done, nullptr)({.problem = {}, .response = std::move(response)});
 }

@@ -16,7 +16,8 @@ using std::chrono::nanoseconds;
 using Steady = std::chrono::steady_clock;
 
 constexpr milliseconds kLook(500);
-constexpr int kRateSpan = 10;  // looks that rates are measured over
+constexpr std::size_t kMostRefused = 10'000;  // tickets that are still to be told
+constexpr int kRateSpan = 10;                 // looks that rates are measured over
 constexpr nanoseconds kLongest = std::chrono::hours(24 * 366);
 constexpr nanoseconds kBrokerPause = std::chrono::seconds(5);
 
@@ -90,6 +91,13 @@ struct Desk::Line {
     };
     return {rate(seen.front().stored, seen.back().stored), rate(seen.front().delivered, seen.back().delivered)};
   }
+};
+
+struct Desk::Refused {
+  std::string id;
+  Ticket ticket;
+  milliseconds life{};
+  std::int64_t until_us = 0;
 };
 
 struct Desk::Intake {
@@ -231,8 +239,14 @@ void Desk::publish(const std::shared_ptr<Intake>& intake) {
       const bool is_full = why == kBrokerFull;  // others were quicker
       ++(is_full ? intake->line->refused : intake->line->failed);
       // It may lie in the broker all the same. The caller is told that it was refused, so it must not be delivered.
-      tickets_->cancel(intake->message.ticket, "not confirmed by the broker", intake->life,
-                       [](bool /*reached*/, std::optional<TicketState> /*before*/) {});
+      Ticket ticket;
+      ticket.queue = intake->line->settings.name;
+      ticket.created_us = intake->message.created_us;
+      ticket.reason = "not confirmed by the broker";
+      refuse_ticket({.id = intake->message.ticket,
+                     .ticket = std::move(ticket),
+                     .life = intake->life,
+                     .until_us = intake->message.expires_us});
       intake->answer = is_full
                            ? refuse("queue_full", "the queue " + intake->line->settings.name + " is full", {})
                            : refuse("queue_down", "the queue " + intake->line->settings.name + ": " + std::string(why),
@@ -240,6 +254,19 @@ void Desk::publish(const std::shared_ptr<Intake>& intake) {
     }
     settle_part(*intake);
   });
+}
+
+void Desk::refuse_ticket(Refused refused) {
+  const std::string id = refused.id;
+  Ticket ticket = refused.ticket;
+  const milliseconds life = refused.life;
+  tickets_->refuse(id, std::move(ticket), life,
+                   [this, refused = std::move(refused)](bool reached, std::optional<TicketState> /*before*/) {
+                     if (reached) return;
+                     const std::scoped_lock lock(refused_mutex_);
+                     if (refused_.size() == kMostRefused) refused_.erase(refused_.begin());
+                     refused_.push_back(refused);
+                   });
 }
 
 void Desk::cancel(const std::string& id, Tickets::Moved done) {
@@ -257,6 +284,14 @@ void Desk::keep() {
 }
 
 void Desk::look() {
+  std::vector<Refused> refused;
+  {
+    const std::scoped_lock lock(refused_mutex_);
+    refused.swap(refused_);
+  }
+  for (Refused& one : refused) {
+    if (one.until_us > utc_us()) refuse_ticket(std::move(one));
+  }
   for (const auto& each : lines_) {
     Line* line = each.get();
     tickets_->read_report(line->settings.name, [line](bool reached, const DrainReport& report) {

@@ -94,12 +94,17 @@ class Desk {
   [[nodiscard]] static std::optional<Admission> refusal(const Line& line, const policy::Overflow& overflow,
                                                         const Limit& limit, Intake& intake);
   void publish(const std::shared_ptr<Intake>& intake);
+  /// A ticket that is to say that its request was refused, for as long as a drainer might find that.
+  struct Refused;
+  void refuse_ticket(Refused refused);
   static void settle_part(Intake& intake);
   void keep();
   void look();
 
   std::vector<std::unique_ptr<Line>> lines_;
-  const std::unique_ptr<Tickets> tickets_;  ///< ends first, as its last answers concern the lines
+  std::mutex refused_mutex_;
+  std::vector<Refused> refused_;            ///< that could not be told to the tickets yet
+  const std::unique_ptr<Tickets> tickets_;  ///< ends first, as its last answers concern those above
   std::mutex mutex_;
   std::condition_variable changed_;
   bool stopping_ = false;

@@ -69,6 +69,22 @@ class MemoryTickets final : public Tickets {
     move(id, TicketState::cancelled, 0, std::move(reason), life, done);
   }
 
+  void refuse(std::string id, Ticket ticket, std::chrono::milliseconds life, Moved done) override {
+    std::optional<TicketState> before;
+    {
+      const std::scoped_lock lock(mutex_);
+      drop_ended();
+      const auto [found, is_new] = tickets_.try_emplace(id);
+      if (!is_new) before = found->second.ticket.state;
+      if (is_new || before == TicketState::queued) {
+        found->second.ticket = std::move(ticket);
+        found->second.ticket.state = TicketState::cancelled;
+        keep(found, life);
+      }
+    }
+    done(true, before);
+  }
+
   void finish(std::string id, TicketState state, int status, std::string reason,
               std::optional<std::chrono::milliseconds> life, Moved done) override {
     move(id, state, status, std::move(reason), life, done);

@@ -142,9 +142,9 @@ void read_fields(std::string_view bytes, Message& message) {
   }
 }
 
-/// What a header or the request line must not hold, as it would end early there.
-bool breaks_lines(std::string_view text) {
-  return text.find_first_of(std::string_view("\r\n\0", 3)) != std::string_view::npos;
+/// What a header or the request line must not hold: it would end early there, or be refused.
+bool has_control(std::string_view text) {
+  return std::ranges::any_of(text, [](char c) { return (c >= 0 && c < ' ' && c != '\t') || c == 0x7f; });
 }
 
 std::string fault_of(const Message& message) {
@@ -166,12 +166,13 @@ std::string fault_of_request(const Message& message) {
   if (message.method.empty() || message.path.empty() || message.path.front() != '/') {
     return "it has no method or no path";
   }
-  if (breaks_lines(message.method) || breaks_lines(message.path) || message.path.find(' ') != std::string::npos ||
-      message.method.find(' ') != std::string::npos) {
+  if (has_control(message.method) || has_control(message.path) ||
+      message.path.find_first_of(" \t") != std::string::npos ||
+      message.method.find_first_of(" \t") != std::string::npos) {
     return "its method or path cannot be sent";
   }
   for (const auto& [name, value] : message.headers) {
-    if (name.empty() || breaks_lines(name) || breaks_lines(value)) return "one of its headers cannot be sent";
+    if (name.empty() || has_control(name) || has_control(value)) return "one of its headers cannot be sent";
   }
   return {};
 }

@@ -111,6 +111,11 @@ class RedisTickets final : public Tickets {
     finish(std::move(id), TicketState::cancelled, 0, std::move(reason), life, std::move(done));
   }
 
+  void refuse(std::string id, Ticket ticket, milliseconds life, Moved done) override {
+    ticket.state = TicketState::cancelled;
+    call_script(id, "refuse", {std::to_string(life.count()), to_line(ticket)}, std::move(done));
+  }
+
   void finish(std::string id, TicketState state, int status, std::string reason, std::optional<milliseconds> life,
               Moved done) override {
     std::string ending = status_text(status);

@@ -9,6 +9,7 @@ namespace sluice::queue {
 /// has, and these words, once for all tickets or for each:
 ///
 ///   claim: a life in ms, and the ticket of what has none; what has one keeps its life
+///   refuse: a life in ms, and the ticket of what has none or is queued
 ///   tried: the number of attempts to be added
 ///   the letter of the state that it ends in: a life in ms that begins now, the status and the reason; or 0, for the
 ///   life that it has, and a status of three digits
@@ -20,7 +21,7 @@ inline constexpr std::string_view kTicketScript = R"(
 local verb = ARGV[1]
 local words = tonumber(ARGV[2])
 local step = #ARGV > 2 + words and words or 0
-local head = '^([qrdfec]) (' .. string.rep('%d', 10) .. ') [-%d]%d%d'
+local head = '^([qrdfec]) (' .. string.rep('%d', 10) .. ') [-%d]%d%d+ [^ ]+ %d+ %d+ %d+'
 local found = redis.call('MGET', unpack(KEYS))
 local changed = {}
 local letters = {}
@@ -35,13 +36,19 @@ for i, key in ipairs(KEYS) do
     if state == 'q' then
       redis.call('SETRANGE', key, '0', 'r 0000000001')
     elseif state == 'r' then
-      redis.call('SETRANGE', key, '0', string.format('r %010d', attempts + 1))
+      redis.call('SETRANGE', key, '0', string.format('r %010d', math.min(attempts + 1, 4294967295)))
+    elseif not state then
+      redis.call('SET', key, ARGV[at + 1], 'PX', ARGV[at], 'NX')
+    end
+  elseif verb == 'refuse' then
+    if state == 'q' then
+      redis.call('SET', key, ARGV[at + 1], 'PX', ARGV[at])
     elseif not state then
       redis.call('SET', key, ARGV[at + 1], 'PX', ARGV[at], 'NX')
     end
   elseif verb == 'tried' then
     if state == 'r' then
-      local tries = math.max(attempts + ARGV[at], 0)
+      local tries = math.min(math.max(attempts + ARGV[at], 0), 4294967295)
       redis.call('SETRANGE', key, '0', string.format(tries == 0 and 'q %010d' or 'r %010d', tries))
     end
   elseif state == 'q' or state == 'r' and verb ~= 'c' then

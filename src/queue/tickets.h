@@ -77,6 +77,9 @@ class Tickets {
   virtual void add_attempts(std::string id, int more) = 0;
   /// queued becomes cancelled; others stay.
   virtual void cancel(std::string id, std::string reason, std::chrono::milliseconds life, Moved done) = 0;
+  /// Its request was refused, though it may lie in the broker: queued, or no ticket, becomes `ticket`, which is
+  /// cancelled; others stay.
+  virtual void refuse(std::string id, Ticket ticket, std::chrono::milliseconds life, Moved done) = 0;
   /// queued and running become `state`; others stay. Without a `life` it may keep the one that it has, which costs
   /// less.
   virtual void finish(std::string id, TicketState state, int status, std::string reason,

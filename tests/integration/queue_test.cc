@@ -149,6 +149,39 @@ TEST_P(QueueTest, ABrokerThatHangsIsToldAsRefusalsInTime) {
   EXPECT_TRUE(in_time(takes_one)) << desk_->figures()[0].problem;
 }
 
+TEST_P(QueueTest, WhatWasRefusedIsNotDeliveredThoughItsTicketWasLost) {
+  settings_.timeout = 3s;
+  open_desk();
+  const auto takes_one = [&] {
+    const int refused_before = refused_;
+    admit(1, 1);
+    return refused_ == refused_before;
+  };
+  ASSERT_TRUE(in_time(takes_one)) << desk_->figures()[0].problem;
+  const int refused_before = refused_;
+  testing::RedisServer& redis = servers().redis;
+  const auto tickets = [&] { return redis.command({"KEYS", prefix_ + "ticket:*"})->elements; };
+  const std::size_t before = tickets();
+  on_broker([](auto& broker) { broker.pause(); });
+  std::thread admitting([&] { admit(40, 40); });
+  EXPECT_TRUE(in_time([&] { return tickets() >= before + 40; }));
+  redis.command({"FLUSHALL"});
+  redis.pause();
+  admitting.join();
+  redis.resume();
+  on_broker([](auto& broker) { broker.resume(); });
+  EXPECT_EQ(refused_ - refused_before, 40);
+  // Behind them, of each key one that is taken.
+  for (int i = 0; i < 40; ++i) ASSERT_TRUE(in_time(takes_one)) << desk_->figures()[0].problem;
+  DrainRunner runner(setup(*desk_->broker("orders"), desk_->tickets()));
+  std::thread thread([&] { runner.run(); });
+  EXPECT_TRUE(wait_received(stored_.size()));
+  runner.stop();
+  thread.join();
+  for (const Received& one : received_) EXPECT_TRUE(stored_.contains(one.ticket)) << one.key << ' ' << one.number;
+  std::cout << runner.counts().cancelled << " lay there all the same\n";
+}
+
 TEST_P(QueueTest, ForeignPoisonedExpiredAndCancelledMessagesAreNotDelivered) {
   open_desk();
   Broker& broker = *desk_->broker("orders");

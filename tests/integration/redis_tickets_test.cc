@@ -144,10 +144,15 @@ TEST(RedisTickets, LeaveAloneWhatIsNone) {
   const auto key = [](int number) { return "t:ticket:" + id_of(number); };
   redis.command({"HSET", key(0), "state", "queued"});
   redis.command({"RPUSH", key(2), "q 0000000000 000 orders 0 0 0"});
-  const std::vector<std::pair<int, std::string>> foreign{
-      {4, "hello"}, {6, "q"}, {8, "r 0000000001 orders"}, {10, ""}, {12, "r 00000000x0 000 orders 0 0 0"}};
+  const std::vector<std::pair<int, std::string>> foreign{{4, "hello"},
+                                                         {6, "q"},
+                                                         {8, "r 0000000001 orders"},
+                                                         {10, ""},
+                                                         {12, "r 00000000x0 000 orders 0 0 0"},
+                                                         {14, "q 0000000000 000"},
+                                                         {16, "r 9999999999 000"}};
   for (const auto& [number, text] : foreign) redis.command({"SET", key(number), text});
-  constexpr int count = 14;
+  constexpr int count = 18;
   for (int i = 0; i < count; ++i) EXPECT_TRUE(create(*tickets, id_of(i)));
   for (const auto expected : {TicketState::queued, TicketState::running}) {
     const auto answers = claim(*tickets, 0, count);
@@ -169,6 +174,12 @@ TEST(RedisTickets, LeaveAloneWhatIsNone) {
       EXPECT_TRUE(reached);
       EXPECT_EQ(before, i % 2 == 0 ? std::nullopt : std::optional(TicketState::running)) << i;
     }
+  }
+  for (int i = 0; i < count; i += 2) {
+    std::promise<bool> told;
+    tickets->refuse(id_of(i), {}, 60s,
+                    [&](bool reached, std::optional<TicketState> /*before*/) { told.set_value(reached); });
+    EXPECT_TRUE(told.get_future().get());
   }
   for (int i = 0; i < count; ++i) EXPECT_EQ(get(*tickets, id_of(i)).has_value(), i % 2 == 1) << i;
   EXPECT_EQ(get(*tickets, id_of(1))->state, TicketState::done);
@@ -237,6 +248,11 @@ std::vector<std::string> story_of(Tickets& tickets, unsigned seed) {
       ticket.created_us = step;
       ticket.expected_us = step + 1;
       ticket.place = static_cast<std::uint64_t>(step);
+      if (kind == 13) {
+        ticket.reason = "refused";
+        tickets.refuse(id, ticket, 60s, moved);
+        continue;
+      }
       tickets.create(id, ticket, 60s, [&answer, &left](bool reached) {
         answer = reached ? "made" : "not reached";
         --left;

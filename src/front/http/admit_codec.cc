@@ -20,11 +20,10 @@ constexpr std::array<std::string_view, 7> kMembers{"key",  "method",      "path"
 constexpr std::size_t kMostHeaders = 100;
 constexpr std::size_t kLongestKey = 1024;
 
-/// Could it end a line, or a word, of a request's head?
+/// May it stand in a request's head, in a line or (without spaces) in a word of it?
 bool is_plain(std::string_view text, bool with_spaces) {
-  return std::ranges::all_of(text, [with_spaces](char c) {
-    return c != '\r' && c != '\n' && c != '\0' && (with_spaces || (c != ' ' && c != '\t'));
-  });
+  return std::ranges::all_of(
+      text, [with_spaces](char c) { return c == ' ' || c == '\t' ? with_spaces : (c < 0 || c > ' ') && c != 0x7f; });
 }
 
 bool is_token(std::string_view text) {
@@ -87,13 +86,15 @@ class RequestMembers final : public MoreMembers {
     }
     if (name == "path") {
       message_.path = value;
-      return value.starts_with('/') && is_plain(value, false) ? "" : "must begin with / and hold no spaces";
+      return value.starts_with('/') && is_plain(value, false)
+                 ? ""
+                 : "must begin with / and hold no spaces or control characters";
     }
     if (std::exchange(has_body_, true)) return "give one of body, body_base64 and body_reference";
     if (name == "body") message_.body = value;
     if (name == "body_reference") {
       message_.body_reference = value;
-      return is_plain(value, true) ? "" : "must hold no line breaks";
+      return is_plain(value, true) ? "" : "must hold no control characters";
     }
     if (name == "body_base64") {
       auto bytes = from_base64(value);
@@ -123,7 +124,7 @@ class RequestMembers final : public MoreMembers {
       std::string_view value;
       if (!reader.read_string(value)) return false;
       if (!is_plain(value, true)) {
-        what = "the value of " + kept + " must hold no line breaks";
+        what = "the value of " + kept + " must hold no control characters";
         return false;
       }
       if (message_.headers.size() >= kMostHeaders) {
@@ -223,7 +224,7 @@ void encode_ticket(std::string_view id, const queue::Ticket& ticket, std::int64_
     append_seconds_member(out, "expected_in", microseconds(std::max<std::int64_t>(ticket.expected_us - now_us, 0)));
   }
   append_count(out, "attempts", ticket.attempts);
-  if (ticket.status != 0) append_count(out, "status", static_cast<std::uint64_t>(ticket.status));
+  if (ticket.status > 0) append_count(out, "status", static_cast<std::uint64_t>(ticket.status));
   if (!ticket.reason.empty()) append_text(out, "reason", ticket.reason);
   out += '}';
 }

@@ -128,6 +128,42 @@ TEST_F(HttpClientTest, TheStatusOfAnAnswerWithALongBodyCounts) {
   }
 }
 
+TEST_F(HttpClientTest, TheStatusOfAnAnswerWithACutBodyCounts) {
+  for (const std::string head :
+       {"201 Created\r\nContent-Length: 100\r\n\r\ncut", "201 Created\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab",
+        "201 Created\r\nTransfer-Encoding: chunked\r\n\r\nno chunk"}) {
+    Server server([&](Server& self) {
+      {
+        auto client = self.accept();
+        (void)client.read();
+        client.write("HTTP/1.1 " + head);
+      }
+      auto next = self.accept();
+      (void)next.read();
+      next.write(kOk);
+    });
+    open(server);
+    EXPECT_EQ(post("a").substr(0, 3), "201");
+    EXPECT_EQ(post("b"), "200 ok");
+    client_.reset();
+  }
+}
+
+// What follows it is of another protocol.
+TEST_F(HttpClientTest, AConnectionThatChangesItsProtocolIsNotUsedAgain) {
+  Server server([&](Server& self) {
+    auto client = self.accept();
+    (void)client.read();
+    client.write("HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n");
+    auto next = self.accept();
+    (void)next.read();
+    next.write(kOk);
+  });
+  open(server);
+  EXPECT_EQ(post("a").substr(0, 3), "101");
+  EXPECT_EQ(post("b"), "200 ok");
+}
+
 TEST_F(HttpClientTest, ARequestGoesOverANewConnectionWhereTheIdleOneWasClosed) {
   std::string second;
   Server server([&](Server& self) {

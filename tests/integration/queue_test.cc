@@ -132,12 +132,7 @@ TEST_P(QueueTest, NothingIsLostWhenTheBrokerIsKilledAndComesBack) {
 TEST_P(QueueTest, ABrokerThatHangsIsToldAsRefusalsInTime) {
   settings_.timeout = 3s;
   open_desk();
-  const auto takes_one = [&] {
-    const int refused_before = refused_;
-    admit(1, 1);
-    return refused_ == refused_before;
-  };
-  ASSERT_TRUE(in_time(takes_one)) << desk_->figures()[0].problem;
+  ASSERT_TRUE(in_time([&] { return takes_one(); })) << desk_->figures()[0].problem;
   const int refused_before = refused_;
   on_broker([](auto& broker) { broker.pause(); });
   // Enough to fill the buffers of a socket. It stays stopped until the answers are here: nothing but the time limit can
@@ -146,18 +141,13 @@ TEST_P(QueueTest, ABrokerThatHangsIsToldAsRefusalsInTime) {
   on_broker([](auto& broker) { broker.resume(); });
   EXPECT_EQ(refused_ - refused_before, 2'000);
   // And it comes back.
-  EXPECT_TRUE(in_time(takes_one)) << desk_->figures()[0].problem;
+  EXPECT_TRUE(in_time([&] { return takes_one(); })) << desk_->figures()[0].problem;
 }
 
 TEST_P(QueueTest, WhatWasRefusedIsNotDeliveredThoughItsTicketWasLost) {
   settings_.timeout = 3s;
   open_desk();
-  const auto takes_one = [&] {
-    const int refused_before = refused_;
-    admit(1, 1);
-    return refused_ == refused_before;
-  };
-  ASSERT_TRUE(in_time(takes_one)) << desk_->figures()[0].problem;
+  ASSERT_TRUE(in_time([&] { return takes_one(); })) << desk_->figures()[0].problem;
   const int refused_before = refused_;
   testing::RedisServer& redis = servers().redis;
   const auto tickets = [&] { return redis.command({"KEYS", prefix_ + "ticket:*"})->elements; };
@@ -172,7 +162,7 @@ TEST_P(QueueTest, WhatWasRefusedIsNotDeliveredThoughItsTicketWasLost) {
   on_broker([](auto& broker) { broker.resume(); });
   EXPECT_EQ(refused_ - refused_before, 40);
   // Behind them, of each key one that is taken.
-  for (int i = 0; i < 40; ++i) ASSERT_TRUE(in_time(takes_one)) << desk_->figures()[0].problem;
+  for (int i = 0; i < 40; ++i) ASSERT_TRUE(in_time([&] { return takes_one(); })) << desk_->figures()[0].problem;
   DrainRunner runner(setup(*desk_->broker("orders"), desk_->tickets()));
   std::thread thread([&] { runner.run(); });
   EXPECT_TRUE(wait_received(stored_.size()));

@@ -206,6 +206,13 @@ class QueueTest : public ::testing::TestWithParam<config::QueueSettings::Kind> {
     });
   }
 
+  /// Admits one; was it stored?
+  bool takes_one() {
+    const int refused_before = refused_;
+    admit(1, 1);
+    return refused_ == refused_before;
+  }
+
   /// The same number by the bare broker.
   std::vector<double> publish_bare(Broker& broker, int count, int in_flight) {
     return time_each(count, in_flight, [&](int number, const Answered& answered) {

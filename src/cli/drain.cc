@@ -84,6 +84,7 @@ std::shared_ptr<const policy::Policy> load_policy(const config::Settings& settin
   if (loaded.policy != nullptr) return loaded.policy;
   std::string problems;
   for (const policy::Finding& finding : loaded.findings) {
+    if (!finding.is_error()) continue;
     if (!problems.empty()) problems += '\n';
     problems += finding.to_string();
   }

@@ -16,7 +16,7 @@
 #include "base/result.h"
 #include "config/redis_options.h"
 #include "server/server.h"
-#include "store/redis/redis_options.h"
+#include "store/redis/target.h"
 
 namespace sluice::cli {
 namespace {
@@ -86,8 +86,9 @@ int show_settings(const ServeOptions& options, std::ostream& out, std::ostream& 
   if (!resolved) return EXIT_FAILURE;
   // Its parts are the store's to judge, and one that it refuses may have a secret at a place where none is looked for.
   if (const config::Settings& settings = resolved->settings; !settings.redis_url.empty()) {
-    if (const auto error = store::redis::check_options(config::redis_options(settings, settings.redis_timeout))) {
-      err << "sluice: store.redis: " << error->message << '\n';
+    const store::redis::RedisOptions redis = config::redis_options(settings, settings.redis_timeout);
+    if (const auto target = store::redis::resolve_target(redis.url, redis.access); !target) {
+      err << "sluice: store.redis: " << target.error().message << '\n';
       return EXIT_FAILURE;
     }
   }

@@ -91,7 +91,11 @@ class KafkaBroker final : public Broker {
   KafkaBroker& operator=(const KafkaBroker&) = delete;
   ~KafkaBroker() override { stop(); }
 
-  static void set_up(kafka::Conf& conf) {
+  void set_up(kafka::Conf& conf) {
+    rd_kafka_conf_set_opaque(conf.get(), this);
+    rd_kafka_conf_set_error_cb(conf.get(), [](rd_kafka_t* /*handle*/, int error, const char* why, void* self) {
+      static_cast<KafkaBroker*>(self)->note(static_cast<rd_kafka_resp_err_t>(error), why);
+    });
     rd_kafka_conf_set_dr_msg_cb(conf.get(), [](rd_kafka_t* /*handle*/, const rd_kafka_message_t* message,
                                                void* /*opaque*/) { settle(*message); });
   }
@@ -203,6 +207,16 @@ class KafkaBroker final : public Broker {
     }
   }
 
+  /// What a connection failed by, which questions don't tell: a password, TLS, a name. It has addresses, so it is for
+  /// the log alone.
+  void note(rd_kafka_resp_err_t error, const char* why) {
+    if (error == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN) return;
+    const std::scoped_lock lock(mutex_);
+    const bool is_late = failure_.empty() && !problem_.empty() && told_;
+    failure_ = why;
+    if (is_late) log::warn("queue is not ready", {{"queue", settings_.name}, {"reason", failure_}});
+  }
+
   void keep(LengthAsker& asker) {
     std::unique_lock lock(mutex_);
     while (!stopping_) {
@@ -215,9 +229,11 @@ class KafkaBroker final : public Broker {
         if (!std::exchange(problem_, "").empty()) log::info("queue is ready", {{"queue", settings_.name}});
         length_ = *length;
         published_then_ = published;
+        failure_.clear();
       } else if (std::exchange(problem_, length.error().message).empty() || !told_) {
         told_ = true;
-        log::warn("queue is not ready", {{"queue", settings_.name}, {"reason", problem_}});
+        const std::string more = failure_.empty() ? "" : "; " + failure_;
+        log::warn("queue is not ready", {{"queue", settings_.name}, {"reason", problem_ + more}});
       }
       wake_.wait_for(lock, kAskInterval, [this] { return stopping_.load(); });
     }
@@ -240,6 +256,7 @@ class KafkaBroker final : public Broker {
   mutable std::mutex mutex_;
   std::condition_variable wake_;
   std::string problem_ = "not connected yet";
+  std::string failure_;  ///< the last that the library told since the length was known
   std::optional<std::uint64_t> length_;
   std::uint64_t published_then_ = 0;  ///< when the length was asked for
   bool told_ = false;
@@ -262,7 +279,8 @@ Result<std::unique_ptr<Broker>> make_kafka_broker(const QueueSettings& settings)
                                                      {"reconnect.backoff.max.ms", "1000"},
                                                      {"log_level", "0"}});
   if (!conf) return conf.error();
-  KafkaBroker::set_up(*conf);
+  auto broker = std::make_unique<KafkaBroker>(settings);
+  broker->set_up(*conf);
   auto producer = kafka::make_client(RD_KAFKA_PRODUCER, *std::move(conf));
   if (!producer) return producer.error();
   auto asking = kafka::make_conf(settings.properties, {{"bootstrap.servers", settings.brokers},
@@ -273,7 +291,6 @@ Result<std::unique_ptr<Broker>> make_kafka_broker(const QueueSettings& settings)
   if (!asking) return asking.error();
   auto asker = kafka::make_client(RD_KAFKA_CONSUMER, *std::move(asking));
   if (!asker) return asker.error();
-  auto broker = std::make_unique<KafkaBroker>(settings);
   broker->start(*std::move(producer), LengthAsker(*std::move(asker), settings.topic));
   return std::unique_ptr<Broker>(std::move(broker));
 }

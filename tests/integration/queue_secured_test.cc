@@ -4,7 +4,9 @@
 
 #include <string>
 #include <thread>
+#include <tuple>
 
+#include "base/log.h"
 #include "tests/integration/brokers/queue_fixture.h"
 
 namespace sluice::queue {
@@ -33,9 +35,11 @@ class QueueSecuredTest : public QueueTest {
   }
   static std::string right_password() { return testing::KafkaServer::kPassword; }
 
-  /// The queue does not become ready, and says why: with these words of librabbitmq's or the server's. librdkafka tells
-  /// but that it has not got through.
-  void expect_refusal(const std::string& of_rabbit) {
+  /// The queue does not become ready, and says why: with these words of librabbitmq's or the server's; with these of
+  /// librdkafka's in the log.
+  void expect_refusal(const std::string& of_rabbit, const std::string& of_kafka) {
+    log::configure(log::Level::info, log::Format::text);
+    ::testing::internal::CaptureStderr();
     auto broker = make_broker(settings_);
     ASSERT_TRUE(broker);
     BrokerFigures figures;
@@ -46,6 +50,13 @@ class QueueSecuredTest : public QueueTest {
     EXPECT_FALSE(figures.up);
     EXPECT_THAT(figures.problem,
                 ::testing::HasSubstr(GetParam() == Kind::kafka ? "topic " + topic_ + ": Local: " : of_rabbit));
+    std::string told;
+    EXPECT_TRUE(in_time([&] {
+      told += ::testing::internal::GetCapturedStderr();
+      ::testing::internal::CaptureStderr();
+      return GetParam() != Kind::kafka || told.find(of_kafka) != std::string::npos;
+    })) << told;
+    std::ignore = ::testing::internal::GetCapturedStderr();
   }
 };
 
@@ -64,18 +75,18 @@ TEST_P(QueueSecuredTest, TakesInAndDrains) {
 
 TEST_P(QueueSecuredTest, TrustsNobodyElse) {
   secure("localhost", certificates().cert(testing::Certificates::kStranger), right_password());
-  expect_refusal("peer cert verification failed");
+  expect_refusal("peer cert verification failed", "certificate verify failed");
 }
 
 TEST_P(QueueSecuredTest, WantsTheNameOfTheUrl) {
   secure("127.0.0.1", certificates().ca(), right_password());
-  expect_refusal("hostname verification failed");
+  expect_refusal("hostname verification failed", "certificate verify failed");
 }
 
 TEST_P(QueueSecuredTest, IsNotReadyWithAWrongPassword) {
   secure("localhost", certificates().ca(), "wrong");
   if (GetParam() == Kind::rabbitmq) settings_.url.replace(settings_.url.find(":guest@"), 7, ":wrong@");
-  expect_refusal("ACCESS_REFUSED");
+  expect_refusal("ACCESS_REFUSED", "Authentication failed");
 }
 
 INSTANTIATE_TEST_SUITE_P(Kafka, QueueSecuredTest, ::testing::Values(config::QueueSettings::Kind::kafka));

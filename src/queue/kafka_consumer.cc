@@ -7,6 +7,7 @@
 #include <deque>
 #include <map>
 #include <mutex>
+#include <set>
 #include <thread>
 #include <utility>
 
@@ -248,25 +249,27 @@ class KafkaConsumer final : public Consumer {
     if (error == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS) {
       log::info("Kafka gave partitions", {{"topic", topic_}, {"partitions", std::to_string(partitions->cnt)}});
       rd_kafka_assign(handle_.get(), partitions);
+      const std::scoped_lock lock(mutex_);
+      for (int i = 0; i < partitions->cnt; ++i) {
+        const std::int32_t number = partitions->elems[i].partition;
+        if (still_paused_.erase(number) > 0) partitions_[number].is_paused = true;
+      }
       return;
     }
     log::info("Kafka takes partitions back", {{"topic", topic_}, {"partitions", std::to_string(partitions->cnt)}});
     let_go();
     store_offsets();
     if (rd_kafka_assignment_lost(handle_.get()) == 0) (void)rd_kafka_commit(handle_.get(), nullptr, 0);
-    // One that comes back would still be paused, and nobody would know.
-    const kafka::Partitions paused(rd_kafka_topic_partition_list_new(8));
     {
       const std::scoped_lock lock(mutex_);
       for (const auto& [number, partition] : partitions_) {
-        if (partition.is_paused) rd_kafka_topic_partition_list_add(paused.get(), topic_.c_str(), number);
+        if (partition.is_paused) still_paused_.insert(number);
       }
       partitions_.clear();
       first_tag_ += places_.size();
       places_.clear();
       full_ = 0;
     }
-    if (paused->cnt > 0) (void)rd_kafka_resume_partitions(handle_.get(), paused.get());
     rd_kafka_assign(handle_.get(), nullptr);
   }
 
@@ -292,7 +295,8 @@ class KafkaConsumer final : public Consumer {
   std::mutex mutex_;
   std::condition_variable settled_;
   std::map<std::int32_t, Partition> partitions_;
-  std::deque<Place> places_;  ///< by tag, from first_tag_; the first of them is not finished
+  std::set<std::int32_t> still_paused_;  ///< paused when they were taken back: the library keeps that
+  std::deque<Place> places_;             ///< by tag, from first_tag_; the first of them is not finished
   std::uint64_t first_tag_ = 1;
   std::size_t full_ = 0;  ///< partitions that are full
   std::deque<Delivery> arrived_;

@@ -177,6 +177,8 @@ TEST_F(RedisBatch, SameAnswersAsOneByOneInProcess) {
           subject(one.keys[c]).count_denied(now, one.charges[c].cost);
         } else if (admission.admitted()) {
           subject(one.keys[c]).take(now, one.charges[c].cost);
+        } else {
+          verdicts[c].forget_turn();
         }
       }
       ++(admission.admitted() ? admitted : denied);

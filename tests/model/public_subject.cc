@@ -59,7 +59,7 @@ class OneKey {
   }
   void set_limit(const Numbers& numbers, Time now) {
     keyed_.set_limit(numbers, now);
-    static_cast<void>(keyed_.peek(kKey, 0, now));  // the first call by the new numbers
+    static_cast<void>(keyed_.try_acquire(kKey, 0, now));  // the first call by the new numbers
   }
   void reset(Time now) { keyed_.reset(kKey, now); }
 

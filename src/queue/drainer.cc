@@ -234,11 +234,9 @@ void Drainer::give_up_lost() {
   if (stopping_) return;
   for (const DrainItemPtr& item : std::vector(items_.begin(), items_.end())) {
     if (!item->is_claimed || item->lane == nullptr || consumer_->holds(item->tag)) continue;
-    DrainLane& lane = *item->lane;
-    if (!lane.turns.withdraw(item)) continue;
+    if (!item->lane->turns.withdraw(item)) continue;
     untried(*item);
     release(item);
-    touch(lane);
   }
 }
 
